@@ -2,15 +2,26 @@
 
 from typing import Any
 
+from grupo.algo import ratios
+from grupo.algo.advantages import AdvantageEstimator, Center, ScaleByStd, Whiten
+from grupo.algo.advantages.gae import GAE
+from grupo.algo.advantages.kl_in_reward import KLInReward
+from grupo.algo.aggregation import sequence_mean, token_mean
+from grupo.algo.divergences import k1, k2, k3
+from grupo.algo.losses import KL, Clip, ValueLoss
+from grupo.config.migrate.objective import Objective
 from grupo.config.migrate.settings import (
     PLACEHOLDER_STEPS,
     PLACEHOLDER_TASKS,
-    Objective,
     OptionValues,
     learning_rate,
     minibatches_of,
 )
+from grupo.core.group_ops import leave_one_out_mean
+from grupo.methods.reinforce_pp import ReturnMinusKL
+from grupo.rollouts.samplers import GroupSampler
 
+KL_ESTIMATORS = {"k1": k1, "k2": k2, "k3": k3}
 # names before the options were grouped
 SHORT_NAMES = {
     "n_samples_per_prompt": "rollout.n_samples_per_prompt",
@@ -41,12 +52,6 @@ SHORT_NAMES = {
     "top_p": "rollout.top_p",
     "gamma": "algo.advantage.gamma",
     "lambd": "algo.advantage.lambd",
-}
-ESTIMATORS = {
-    "gae": "ppo",
-    "reinforce": "reinforce_pp",
-    "rloo": "rloo",
-    "reinforce_baseline": "reinforce_pp_baseline",
 }
 
 
@@ -136,21 +141,44 @@ def _reward(source: OptionValues) -> dict[str, Any]:
 def _objective(source: OptionValues, prompts: int) -> Objective:
     estimator = str(source.get("algo.advantage.estimator", "gae"))
     low, high = source.get("actor.eps_clip_low_high", [source.number("actor.eps_clip", 0.2)] * 2)
-    loss = source.get("actor.policy_loss_type", "ppo")
+    is_sequence = source.get("actor.policy_loss_type", "ppo") == "gspo"
     group_size = int(source.number("rollout.n_samples_per_prompt", 1))
     minibatch = source.number("train.batch_size", 128)
-    source.used |= {"algo.kl.use_loss", "algo.kl.estimator", "algo.dynamic_filtering_range",
-                    "algo.advantage.gamma", "algo.advantage.lambd"}  # fmt: skip
-    return Objective(
-        estimator="gspo" if loss == "gspo" else ESTIMATORS.get(estimator, "grpo"),
-        group_size=group_size,
-        clip_low=float(low),
-        clip_high=float(high),
-        kl_coef=source.number("algo.kl.init_coef", 0.01),
+    loss = Clip(float(low), float(high), ratios.sequence if is_sequence else ratios.token)
+    source.used.add("algo.dynamic_filtering_range")
+    objective = Objective(
+        sampler=GroupSampler(group_size),
+        policy_loss=loss + ValueLoss() if estimator == "gae" else loss,
         entropy_coef=source.number("actor.entropy_coef", 0.0),
-        scale_by_std=estimator != "dr_grpo" and not source.flag("algo.advantage.no_std_norm"),
-        aggregation="token_mean",
+        aggregation=sequence_mean if is_sequence else token_mean,
         epochs=int(source.number("train.max_epochs", 1)),
         minibatches=minibatches_of(source, prompts * group_size, minibatch, prompts),
         dynamic_sampling=10 if source.flag("algo.dynamic_filtering_enable") else 0,
     )
+    _advantage_and_kl(source, objective, estimator)
+    return objective
+
+
+def _advantage_and_kl(source: OptionValues, objective: Objective, estimator: str) -> None:
+    """The advantage, and the KL divergence in the loss or in the reward."""
+    kl_coef = source.number("algo.kl.init_coef", 0.01)
+    gamma = source.number("algo.advantage.gamma", 1.0)
+    lam = source.number("algo.advantage.lambd", 1.0)
+    kind = str(source.get("algo.kl.estimator", "k1"))
+    is_in_loss = source.flag("algo.kl.use_loss")
+    scaled = estimator != "dr_grpo" and not source.flag("algo.advantage.no_std_norm")
+    in_reward = 0.0 if is_in_loss else kl_coef
+    advantages: dict[str, tuple[AdvantageEstimator, ...]] = {
+        "gae": (GAE(gamma, lam),),
+        "rloo": (Center(leave_one_out_mean),),
+        "reinforce_baseline": (Center(), Whiten()),
+        "reinforce": (ReturnMinusKL(in_reward, gamma), Whiten()),
+    }
+    group = (Center(), ScaleByStd()) if scaled else (Center(),)
+    objective.advantage = advantages.get(estimator, group)
+    if is_in_loss:
+        objective.kl = kl_coef * KL(KL_ESTIMATORS.get(kind, k1))
+    elif in_reward and estimator == "gae":
+        source.differs("algo.kl.init_coef", "GAE takes one reward per answer, without KL")
+    elif in_reward and estimator != "reinforce":
+        objective.advantage = (KLInReward(in_reward), *objective.advantage)

@@ -2,13 +2,16 @@
 
 from typing import Any
 
+from grupo.algo.minibatches import SingleUpdate
+from grupo.catalogue.parse import parse_method
 from grupo.config.migrate.settings import (
     PLACEHOLDER_STEPS,
     PLACEHOLDER_TASKS,
-    Objective,
     OptionValues,
     learning_rate,
 )
+from grupo.config.recipe_files import method_to_data
+from grupo.method import Method
 
 SAMPLING = "orchestrator.train.sampling."
 METHODS = {"grpo": "dppo_tv", "max_rl": "max_rl"}
@@ -39,7 +42,7 @@ def translate(source: OptionValues) -> dict[str, Any]:
         **({"save_every": save} if save > 0 else {}),
         "policy": _policy(source),
         "env": {"rewards": [{"name": "reward", "fn": "rewards.py:reward"}]},
-        "method": _objective(source, group_size).table(),
+        "method": method_to_data(_method(source, group_size)),
     }
 
 
@@ -67,10 +70,11 @@ def _policy(source: OptionValues) -> dict[str, Any]:
     return policy
 
 
-def _objective(source: OptionValues, group_size: int) -> Objective:
+def _method(source: OptionValues, group_size: int) -> Method:
     algorithm = str(source.get("orchestrator.algo.type", "grpo"))
     source.used |= {"trainer.loss.type", "orchestrator.train.filter_zero_advantages"}
     source.remarks.append("the loss is dppo_tv, the nearest to prime-rl's default loss")
     if algorithm not in METHODS:
         source.remarks.append(f"orchestrator.algo.type={algorithm!r} became grpo")
-    return Objective(estimator=METHODS.get(algorithm, "dppo_tv"), group_size=group_size)
+    name = METHODS.get(algorithm, "dppo_tv")
+    return parse_method(f"{name}(group_size={group_size})").replace(updates=SingleUpdate())

@@ -126,7 +126,7 @@ class LeftOut:
 
 def _left_out(source: OptionValues, library: Library) -> LeftOut:
     """The options of a file that its translation has not read."""
-    left_out = LeftOut({}, [], {})
+    left_out = LeftOut(dict(source.differing), [], {})
     for name, value in source.values.items():
         option = find_option(name, library)
         is_default = option is not None and str(value) == option.default

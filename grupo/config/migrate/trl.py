@@ -5,20 +5,18 @@ from typing import Any
 from grupo.config.migrate.settings import (
     PLACEHOLDER_STEPS,
     PLACEHOLDER_TASKS,
-    Objective,
     OptionValues,
     learning_rate,
     minibatches_of,
 )
-
-AGGREGATIONS = {"grpo": "sequence_mean", "dapo": "token_mean", "bnpo": "token_mean"}
-METHODS = ("cispo", "sapo", "luspo", "vespo")
-SEQUENCE_LEVEL = ("sequence", "sequence_token")
+from grupo.config.migrate.trl_objective import translate_objective
 
 
 def translate(source: OptionValues) -> dict[str, Any]:
     """The data of a recipe."""
     length = int(source.number("max_completion_length", 512))
+    rewards = _rewards(source)
+    minibatches = minibatches_of(source, *_answers(source), _prompts_per_step(source))
     data: dict[str, Any] = {
         "tasks": source.get("dataset", PLACEHOLDER_TASKS),
         **_batches(source),
@@ -28,8 +26,8 @@ def translate(source: OptionValues) -> dict[str, Any]:
         "max_grad_norm": source.number("max_grad_norm", 1.0),
         "seed": int(source.number("seed", 42)),
         "policy": _policy(source, length),
-        "env": {"rewards": _rewards(source)},
-        "method": _objective(source, length).table(),
+        "env": {"rewards": rewards},
+        "method": translate_objective(source, length, minibatches, rewards).table(),
     }
     if "dataset" not in source.values:
         source.remarks.append(f"no constant data set was found: tasks = {PLACEHOLDER_TASKS!r}")
@@ -73,33 +71,6 @@ def _prompts_per_step(source: OptionValues) -> int:
     return max(1, round(per_step / source.number("num_generations", 8)))
 
 
-def _objective(source: OptionValues, length: int) -> Objective:
-    loss_type = str(source.get("loss_type", "dapo"))
-    scale = str(source.get("scale_rewards", "group")).lower()
-    low = source.number("epsilon", 0.2)
-    aggregation = AGGREGATIONS.get(loss_type, "token_mean")
-    objective = Objective(
-        group_size=int(source.number("num_generations", 8)),
-        clip_low=low,
-        clip_high=source.number("epsilon_high", low),
-        kl_coef=source.number("beta", 0.0),
-        entropy_coef=source.number("entropy_coef", 0.0),
-        scale_by_std=scale not in ("none", "false"),
-        aggregation=f"ConstantLength({length})" if loss_type == "dr_grpo" else aggregation,
-        epochs=int(source.number("num_iterations", 1)),
-        minibatches=minibatches_of(source, *_answers(source), _prompts_per_step(source)),
-    )
-    if loss_type in METHODS:
-        objective.estimator = loss_type
-    elif source.get("importance_sampling_level", "token") in SEQUENCE_LEVEL:
-        objective.estimator = "gspo"
-    if scale == "batch":
-        source.remarks.append("scale_rewards='batch' became the deviation of the group")
-    if source.flag("mask_truncated_completions"):
-        source.remarks.append("mask_truncated_completions has no counterpart in this recipe")
-    return objective
-
-
 def _learning_rate(source: OptionValues) -> float | str:
     steps = source.number("max_steps", -1)
     warmup = source.number("warmup_ratio", 0.0)
@@ -140,20 +111,28 @@ def _policy(source: OptionValues, length: int) -> dict[str, Any]:
             "alpha": source.number("lora_alpha", 32.0),
             "targets": source.get("lora_target_modules", "all-linear"),
         }
-    if source.flag("use_vllm") and source.get("vllm_mode", "colocate") == "server":
-        url = source.get("vllm_server_base_url", "http://127.0.0.1:8000")
-        policy["engine"] = {"urls": (url,)}
-    source.used |= {
-        "use_vllm",
-        "vllm_gpu_memory_utilization",
-        "vllm_mode",
-        "fp16",
-        "torch_dtype",
-        "lora_target_modules",
-    }
+    if source.flag("use_vllm"):
+        policy["engine"] = _engine(source)
+    source.used |= {"fp16", "torch_dtype", "lora_target_modules"}
     if policy["model"] == "MODEL":
         source.remarks.append("no constant model was found: set policy.model")
     return policy
+
+
+def _engine(source: OptionValues) -> dict[str, Any]:
+    """The servers of vLLM; in place of vLLM in the trainer's process, one on the same device."""
+    if source.get("vllm_mode", "colocate") == "server":
+        source.used.add("vllm_gpu_memory_utilization")  # an option of the running server
+        return {"urls": (source.get("vllm_server_base_url", "http://127.0.0.1:8000"),)}
+    source.remarks.append(
+        "TRL runs vLLM in its own process: policy.engine starts a server on the same device, with"
+        " `python`, the interpreter of an environment with vLLM"
+    )
+    return {
+        "python": "python",
+        "gpu_memory_utilization": source.number("vllm_gpu_memory_utilization", 0.3),
+        "sleep": source.flag("vllm_enable_sleep_mode"),
+    }
 
 
 def _rewards(source: OptionValues) -> list[dict[str, Any]]:

@@ -1,6 +1,7 @@
 """Reads the options of a script that makes a GRPOConfig; the script is parsed, never executed."""
 
 import ast
+import math
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,8 @@ from grupo.config.migrate.settings import OptionValues
 from grupo.util.errors import ConfigError
 
 CONFIGS = ("GRPOConfig", "LoraConfig", "ModelConfig", "ScriptArguments")
+FILE_LOADERS = ("json", "csv", "parquet", "text", "arrow")  # load_dataset of files of a format
+UNBOUNDED = ("vllm_importance_sampling_clip_max",)  # None is no bound, and not the default
 TRAINERS = ("GRPOTrainer",)
 LORA_NAMES = {"r": "lora_r", "target_modules": "lora_target_modules"}
 LORA_DETAILS = ("task_type", "bias", "inference_mode")  # they change nothing in grupo
@@ -35,7 +38,7 @@ def read_trl_script(path: Path, text: str) -> OptionValues:
         for keyword in call.keywords:
             _read_keyword(source, _name(call), keyword, constants)
     _read_trainer(source, known, constants, _functions(tree, path))
-    if data_set := _data_set(calls, constants):
+    if data_set := _data_set(source, calls, constants):
         source.values["dataset"] = data_set
     return source
 
@@ -100,6 +103,8 @@ def _read_keyword(
         source.remarks.append(f"{name} = {ast.unparse(keyword.value)[:60]} is no constant")
     elif value is not None:
         source.values[name] = value
+    elif name in UNBOUNDED:
+        source.values[name] = math.inf
 
 
 def _read_trainer(
@@ -154,7 +159,7 @@ def _functions(tree: ast.AST, path: Path) -> dict[str, str]:
     return functions
 
 
-def _data_set(calls: list[ast.Call], constants: Mapping[str, Any]) -> str:
+def _data_set(source: OptionValues, calls: list[ast.Call], constants: Mapping[str, Any]) -> str:
     """The text of `--tasks` for the first `load_dataset` of a constant name."""
     for call in calls:
         if _name(call) != "load_dataset" or not call.args:
@@ -162,7 +167,21 @@ def _data_set(calls: list[ast.Call], constants: Mapping[str, Any]) -> str:
         path, *config = [_value(argument, constants) for argument in call.args]
         named = {str(k.arg): _value(k.value, constants) for k in call.keywords}
         settings = {"config": (config or [named.get("name")])[0], "split": named.get("split")}
+        if path in FILE_LOADERS:
+            return _data_file(source, named.get("data_files"), str(settings["split"] or "train"))
         given = [f"{key}={value!r}" for key, value in settings.items() if value]
         if isinstance(path, str):
             return f"{path}({', '.join(given)})" if given else path
     return ""
+
+
+def _data_file(source: OptionValues, files: Any, split: str) -> str:
+    """The first of the files of a split; "" if they are no constant."""
+    chosen = files.get(split) if isinstance(files, dict) else files
+    paths = [chosen] if isinstance(chosen, str) else chosen
+    if not isinstance(paths, list | tuple) or not all(isinstance(path, str) for path in paths):
+        source.remarks.append("the data_files of load_dataset are no constant: set tasks")
+        return ""
+    if len(paths) > 1:
+        source.remarks.append(f"of data_files the first was taken: join {', '.join(paths)}")
+    return paths[0] if paths else ""

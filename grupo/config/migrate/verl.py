@@ -4,28 +4,13 @@ from typing import Any
 
 from grupo.config.migrate.settings import (
     PLACEHOLDER_STEPS,
-    Objective,
     OptionValues,
     learning_rate,
-    minibatches_of,
 )
+from grupo.config.migrate.verl_objective import ACTOR, ROLLOUT, translate_objective
 
-ACTOR = "actor_rollout_ref.actor."
-ROLLOUT = "actor_rollout_ref.rollout."
 MODEL = "actor_rollout_ref.model."
 OPTIM = f"{ACTOR}optim."
-ESTIMATORS = {
-    "rloo": "rloo",
-    "rloo_vectorized": "rloo",
-    "remax": "remax",
-    "gae": "ppo",
-    "opo": "opo",
-    "gpg": "gpg",
-    "reinforce_plus_plus": "reinforce_pp",
-    "reinforce_plus_plus_baseline": "reinforce_pp_baseline",
-}
-LOSSES = ("gspo", "cispo", "sapo", "gpg", "gmpo", "clip_cov", "kl_cov", "dppo_tv", "dppo_kl")
-AGGREGATIONS = {"token-mean": "token_mean", "seq-mean-token-mean": "sequence_mean"}
 BUILT_IN_SCORE = "verl.utils.reward_score:default_compute_score"
 
 
@@ -33,6 +18,8 @@ def translate(source: OptionValues) -> dict[str, Any]:
     """The data of a recipe."""
     if not source.flag(f"{ROLLOUT}multi_turn.enable"):
         source.used |= {name for name in source.values if name.startswith(f"{ROLLOUT}multi_turn.")}
+    if source.get("algorithm.adv_estimator", "gae") != "gae":
+        source.used |= {name for name in source.values if name.startswith("critic.")}
     length = int(source.number("data.max_response_length", 512))
     prompts = int(source.number("data.train_batch_size", 1024))
     source.used.add("data.gen_batch_size")
@@ -44,10 +31,11 @@ def translate(source: OptionValues) -> dict[str, Any]:
         "learning_rate": _learning_rate(source),
         "optimizer": _optimizer(source),
         "max_grad_norm": source.number(f"{ACTOR}grad_clip", 1.0),
+        **_overlong(source),
         **_intervals(source),
         "policy": _policy(source, length),
         "env": {"rewards": [_reward(source)]},
-        "method": _objective(source, length, prompts).table(),
+        "method": translate_objective(source, length, prompts).table(),
     }
 
 
@@ -59,6 +47,20 @@ def _table(source: OptionValues, name: str, default: str) -> str:
         files = files[0]
     key = source.get("data.prompt_key", "prompt")
     return files if key == "prompt" else f"{files}(prompt={key!r})"
+
+
+def _overlong(source: OptionValues) -> dict[str, str]:
+    """The choice for prompts that are too long, which verl measures by max_prompt_length."""
+    is_dropped = source.flag("data.filter_overlong_prompts")
+    truncation = str(source.get("data.truncation", "error"))
+    if "data.max_prompt_length" in source.values:
+        source.differs(
+            "data.max_prompt_length",
+            "a prompt may have the context of the model less policy.max_new_tokens",
+        )
+    if is_dropped:
+        return {"overlong": "drop"}
+    return {} if truncation == "error" else {"overlong": "truncate"}
 
 
 def _steps(source: OptionValues, prompts: int) -> int:
@@ -118,6 +120,7 @@ def _policy(source: OptionValues, length: int) -> dict[str, Any]:
     alpha = source.number(f"{MODEL}lora_alpha", 16.0)
     if rank:
         policy["lora"] = {"rank": rank, "alpha": alpha, "targets": targets}
+    source.remarks.append("verl generates with an engine of its own: set policy.engine for vLLM")
     source.used |= {f"{ROLLOUT}name", f"{ROLLOUT}gpu_memory_utilization", f"{ROLLOUT}dtype"}
     return policy
 
@@ -129,51 +132,3 @@ def _reward(source: OptionValues) -> dict[str, Any]:
         return {"name": name, "fn": f"{path}:{name}"}
     source.remarks.append("the reward is verl's own function, which verl must be installed for")
     return {"name": "score", "fn": BUILT_IN_SCORE}
-
-
-def _objective(source: OptionValues, length: int, prompts: int) -> Objective:
-    clip = source.number(f"{ACTOR}clip_ratio", 0.2)
-    aggregation = str(source.get(f"{ACTOR}loss_agg_mode", "token-mean"))
-    minibatch = source.number(f"{ACTOR}ppo_mini_batch_size", 256)
-    objective = Objective(
-        estimator=_estimator(source),
-        group_size=int(source.number(f"{ROLLOUT}n", 1)),
-        clip_low=source.number(f"{ACTOR}clip_ratio_low", clip),
-        clip_high=source.number(f"{ACTOR}clip_ratio_high", clip),
-        kl_coef=_kl_coef(source),
-        entropy_coef=source.number(f"{ACTOR}entropy_coeff", 0.0),
-        scale_by_std=source.flag("algorithm.norm_adv_by_std_in_grpo", True),
-        aggregation=AGGREGATIONS.get(aggregation, f"ConstantLength({length})"),
-        epochs=int(source.number(f"{ACTOR}ppo_epochs", 1)),
-        minibatches=minibatches_of(source, prompts, minibatch, prompts),
-    )
-    rounds = int(source.number("algorithm.filter_groups.max_num_gen_batches", 10)) or 10
-    if source.flag("algorithm.filter_groups.enable"):
-        objective.dynamic_sampling = rounds
-    if source.flag("reward_model.overlong_buffer.enable"):
-        buffer = int(source.number("reward_model.overlong_buffer.len", 4096))
-        objective.overlong = (length, buffer)
-    source.used |= {"algorithm.filter_groups.metric", "reward_model.overlong_buffer.len",
-                    "reward_model.overlong_buffer.log", "algorithm.gamma", "algorithm.lam",
-                    f"{ACTOR}clip_ratio_c", f"{ACTOR}kl_loss_type"}  # fmt: skip
-    return objective
-
-
-def _estimator(source: OptionValues) -> str:
-    name = str(source.get("algorithm.adv_estimator", "gae"))
-    loss = str(source.get(f"{ACTOR}policy_loss.loss_mode", "vanilla")).replace("-", "_")
-    if loss in LOSSES:
-        return loss
-    if name not in ESTIMATORS and "grpo" not in name:
-        source.remarks.append(f"adv_estimator={name!r} became grpo")
-    return ESTIMATORS.get(name, "grpo")
-
-
-def _kl_coef(source: OptionValues) -> float:
-    in_loss = source.number(f"{ACTOR}kl_loss_coef", 0.001)
-    in_reward = source.number("algorithm.kl_ctrl.kl_coef", 0.001)
-    if source.flag("algorithm.use_kl_in_reward"):
-        source.remarks.append("the KL divergence is in the loss, not in the reward, unless the"
-                              " method says otherwise")  # fmt: skip
-        return in_reward
-    return in_loss if source.flag(f"{ACTOR}use_kl_loss") else 0.0

@@ -11,6 +11,7 @@ from grupo.config.overrides import parse_value
 from grupo.config.recipe_files.types import members, portable_address, type_name
 from grupo.config.recipe_files.values import TYPE
 from grupo.core.component import component_fields, is_component, to_code
+from grupo.method import Method
 from grupo.recipe import Recipe
 from grupo.util.errors import ConfigError
 
@@ -32,6 +33,26 @@ def recipe_to_toml(recipe: Recipe) -> str:
         for name, value in component_fields(recipe).items()
     }
     return "".join(map(_escape, tomli_w.dumps(data)))
+
+
+def method_to_data(method: Method) -> dict[str, Any]:
+    """The table [method] of a recipe: the slots that differ from those of `Method()`.
+
+    Raises:
+        ConfigError: A component has no notation in a file.
+
+    >>> from grupo.algo.losses import Clip
+    >>> from grupo.algo.ratios import sequence
+    >>> method_to_data(Method(loss=Clip(0.2, 0.3, sequence)))["loss"]["ratio"]
+    'grupo.algo.ratios:sequence'
+    """
+    hints = get_type_hints(Method, include_extras=True)
+    standard = component_fields(Method())
+    return {
+        name: _data(value, hints[name], f"method.{name}")
+        for name, value in component_fields(method).items()
+        if value != standard[name]
+    }
 
 
 def _data(value: Any, hint: Any, field: str) -> Any:

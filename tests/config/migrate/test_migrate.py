@@ -6,16 +6,22 @@ from pathlib import Path
 import pytest
 
 from grupo.algo.aggregation import ConstantLength, token_mean
+from grupo.algo.divergences import k2, k3_clamped
 from grupo.algo.filters import keep_nonzero_std
-from grupo.algo.losses import KL, Clip
+from grupo.algo.losses import KL, Clip, CorrectedKL, CorrectedLoss, ImportanceWeight, IntervalMask
+from grupo.algo.ratios import CappedRatio
+from grupo.algo.token_level import row_sum
 from grupo.catalogue.parse import parse_method
 from grupo.config.migrate import migrate_file
 from grupo.config.recipe_files import recipe_from_data
 from grupo.recipe import Recipe
+from grupo.tasks.overlong import drop
 from grupo.util.errors import ConfigError
 
 FILES = Path(__file__).parent / "files"
 SOURCE = {"orchestrator.train.source"}
+LONG_PROMPTS = {"data.max_prompt_length"}
+SEQUENCE_MASK = ImportanceWeight(IntervalMask(0.0, 3.0), row_sum)  # TRL's default with vLLM
 # file, options without counterpart, fields of the recipe
 CASES = [
     ("trl_minimal.py", set(), {"policy.model": "owner/small-model", "prompts_per_step": 1}),
@@ -29,7 +35,8 @@ CASES = [
     (
         "trl_vllm_dr_grpo.py",
         set(),
-        {"method.aggregation": ConstantLength(1536), "method.loss": Clip(0.25, 0.25) + 0.02 * KL(),
+        {"method.aggregation": ConstantLength(1536),
+         "method.loss": CorrectedLoss(Clip(0.25, 0.25), SEQUENCE_MASK) + 0.02 * CorrectedKL(),
          "policy.engine.urls": ("http://127.0.0.1:9000",), "learning_rate.fraction": 0.05,
          "method.updates.epochs": 2, "seed": 5},
     ),
@@ -47,21 +54,23 @@ CASES = [
     ),
     (
         "verl_grpo_gsm8k.sh",
-        set(),
+        LONG_PROMPTS,
         {"prompts_per_step": 96, "method.updates.minibatches": 4,
          "tasks.path": "~/sums/train.parquet",
-         "method.loss": Clip(0.2, 0.2) + 0.002 * KL(), "evaluation.every": 3, "save_every": 15,
+         "method.loss": Clip(0.2, 0.2, CappedRatio(3.0)) + 0.002 * KL(k3_clamped),
+         "overlong": drop, "evaluation.every": 3, "save_every": 15,
          "learning_rate": 2e-6, "method.sampler.group_size": 6, "optimizer.weight_decay": 0.01},
     ),
     (
         "verl_lora.sh",
-        set(),
+        LONG_PROMPTS,
         {"prompts_per_step": 16, "policy.lora.rank": 24, "policy.lora.alpha": 12.0},
     ),
     (
         "verl_dapo.sh",
         {"reward_model.reward_manager", "reward_model.overlong_buffer.penalty_factor"},
-        {"method.loss": Clip(0.2, 0.27), "method.filter": keep_nonzero_std, "max_steps": 90,
+        {"method.loss": Clip(0.2, 0.27, CappedRatio(10.0)),
+         "method.filter": keep_nonzero_std, "max_steps": 90,
          "method.curriculum.max_resample_rounds": 6, "policy.max_new_tokens": 4096,
          "tasks.columns.prompt": "question", "policy.sampling.top_p": 0.98, "max_grad_norm": 0.5,
          "policy.model": "owner/seven-billion", "evaluation.attempts": 3},
@@ -74,19 +83,21 @@ CASES = [
     ),
     (
         "verl_rloo.sh",
-        {"algorithm.kl_penalty"},
+        LONG_PROMPTS,
         {"method.advantage": parse_method("rloo(kl_coef=0.004)").advantage, "prompts_per_step": 32},
     ),
     (
         "verl_reinforce.sh",
         set(),
-        {"method.loss": parse_method("reinforce_pp_baseline(kl_coef=0.003)").loss, "max_steps": 20},
+        {"method.advantage": parse_method("reinforce_pp_baseline").advantage, "max_steps": 20,
+         "method.loss": Clip(0.2, 0.2, CappedRatio(3.0)) + 0.003 * KL(k2)},
     ),
     (
         "verl_config.yaml",
-        set(),
+        LONG_PROMPTS,
         {"method.aggregation": ConstantLength(256), "method.sampler.group_size": 9,
-         "method.updates.epochs": 2, "method.loss": Clip(0.15, 0.15), "learning_rate.fraction": 0.1,
+         "method.updates.epochs": 2, "method.loss": Clip(0.2, 0.2, CappedRatio(3.0)),
+         "learning_rate.fraction": 0.1,
          "policy.sampling.temperature": 1.1, "tasks.path": "one.parquet"},
     ),
     (
