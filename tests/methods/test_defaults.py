@@ -168,7 +168,7 @@ DEFAULTS = {
     "ppo": {"group_size": 1, "clip_eps": 0.2, "gae_lambda": 0.95, "epochs": 3},
     "pref_grpo": {"group_size": 8, "clip_eps": 0.0001, "max_advantage": 5.0},
     "prime": {"group_size": 4, "process_coef": 1.0, "clip_eps": 0.2},
-    "prl": {"group_size": 5, "inverse_kl_coef": 200.0, "step_length": 256, "clip_eps": 0.2},
+    "prl": {"group_size": 5, "inverse_kl_coef": 100.0, "step_length": 64, "clip_eps": 0.2},
     "prm_clip_delta": {"group_size": 1, "score_threshold": 0.5, "process_coef": 0.05},
     "ps_grpo": {"group_size": 4, "accuracy_coef": 1.0, "clip_eps": 0.2, "kl_coef": 0.04},
     "qae": {
