@@ -8,7 +8,6 @@ from typing import Any
 from grupo.util.limits import REPLY_SIZE
 
 UNCOMPRESSED = {"Accept-Encoding": "identity"}  # a compressed reply may be 1,000 times as large
-EVENTS = "text/event-stream"  # it has no end, and its reader limits each event
 
 
 async def limit_reply(response: Any) -> None:
@@ -22,8 +21,7 @@ async def limit_reply(response: Any) -> None:
     if encoding != "identity":
         await response.aclose()
         raise http.StreamError(f"the reply is compressed: {encoding[:20]!r}")
-    if not response.headers.get("content-type", "").startswith(EVENTS):
-        response.stream = _limited_stream(http)(response.stream)
+    response.stream = _limited_stream(http)(response.stream)
 
 
 @cache

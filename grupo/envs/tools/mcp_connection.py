@@ -176,7 +176,7 @@ class McpConnection:
             http: Any = import_module("mcp.client.streamable_http")
             headers = {**auth_headers(self.token_env), **UNCOMPRESSED}
             client = http.create_mcp_http_client(headers=headers)
-            client.event_hooks = {"response": [limit_reply]}
+            client.event_hooks = {"response": [_limit_but_events]}
             await stack.enter_async_context(client)
             return http.streamable_http_client(self.address, http_client=client)
         command, *arguments = ending_with_parent(shlex.split(self.address))
@@ -184,6 +184,12 @@ class McpConnection:
             command=command, args=arguments, env=dict(self.variables)
         )
         return mcp.stdio_client(server, errlog=log)
+
+
+async def _limit_but_events(response: Any) -> None:
+    """Limit replies that end; the SDK limits each event of a stream of events, which has no end."""
+    if not response.headers.get("content-type", "").lower().startswith("text/event-stream"):
+        await limit_reply(response)
 
 
 async def _accept(name: str, result: Any) -> None:

@@ -1,6 +1,6 @@
 """The page of planted errors: `python -m tests.reference.assembled`."""
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
 
 from tests.helpers.paths import ROOT
@@ -24,9 +24,8 @@ INTRODUCTION = """<!-- written by `python -m tests.reference.assembled` -->
 
 Each of the {methods} methods is compared with an implementation of its paper's update in plain
 numpy and float64 (`tests/reference/assembled_numpy`), which imports neither grupo nor torch. The
-references were written from papers and released code by somebody who did not write the methods and
-did not read them. Where the paper could not be opened, they state what the
-record says: {reading_names}.
+references were written from papers and released code, by authors who had not read the methods.
+Where the paper could not be opened, they state what the record says: {reading_names}.
 
 Compared are the rollouts that the filter keeps, the advantages, the number of updates of a step,
 and for each update the loss and its gradient in every number of the policy, to {relative} of the
@@ -83,10 +82,13 @@ def _counts(outcomes: Outcomes) -> Iterator[list[str]]:
 
 
 def _reasons() -> Iterator[str]:
-    """Why an error goes unseen."""
+    """Why errors go unseen, and in which methods."""
+    names = defaultdict(list)
     for name, reference in sorted(REFERENCES.items()):
         for label, reason in reference.not_compared.items():
-            yield f"* {ENTRIES[name].name}, {label}: {reason}"
+            names[label, reason].append(ENTRIES[name].name)
+    for (label, reason), unseen_in in names.items():
+        yield f"* {label}, unseen in {', '.join(unseen_in)}: {reason}."
     yield ""
 
 

@@ -1,8 +1,7 @@
 """What each paper's update does with a batch, in plain numpy and float64.
 
-The files here import neither grupo nor torch. They were written from papers and released code by
-somebody who did not write the methods and did not read them. `tests/reference/assembled` compares
-the methods with them.
+The files here import neither grupo nor torch. They were written from papers and released code, by
+authors who had not read the methods. `tests/reference/assembled` compares the methods with them.
 
 case.py            the batches
 differentiate.py   derivatives by a complex step

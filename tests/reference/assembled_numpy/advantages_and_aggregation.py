@@ -12,6 +12,7 @@ from tests.reference.assembled_numpy.formulas import (
     token_mean,
     z_score,
 )
+from tests.reference.assembled_numpy.losses import ppo_loss
 from tests.reference.assembled_numpy.update import Update, reference
 
 
@@ -28,10 +29,7 @@ def gdpo(case: Case) -> Update:
     total = 1.0 * correct + 0.5 * formatted
     advantage = (total - total.mean()) / (total.std(ddof=1) + 1e-4)
 
-    def loss(batch, pi):
-        ratio = np.exp(pi["logp"] - batch.old_logp)
-        return mean_of_row_means(clipped_surrogate(ratio, batch.advantage, 0.2, 0.2), batch.mask)
-
+    loss = ppo_loss()
     return Update(advantage, loss)
 
 
@@ -90,10 +88,7 @@ def krpo(case: Case) -> Update:
 def lite_ppo(case: Case) -> Update:
     centered = case.reward - group_mean(case.reward, case.group)
 
-    def loss(batch, pi):
-        ratio = np.exp(pi["logp"] - batch.old_logp)
-        return token_mean(clipped_surrogate(ratio, batch.advantage, 0.2, 0.2), batch.mask)
-
+    loss = ppo_loss(token_mean)
     return Update(centered / (case.reward.std(ddof=1) + 1e-6), loss)
 
 
@@ -105,10 +100,7 @@ def lite_ppo(case: Case) -> Update:
 def low_prob_tokens(case: Case) -> Update:
     weight = 0.2 * np.exp(case.old_logp) + (1 - 0.2)
 
-    def loss(batch, pi):
-        ratio = np.exp(pi["logp"] - batch.old_logp)
-        return mean_of_row_means(clipped_surrogate(ratio, batch.advantage, 0.2, 0.2), batch.mask)
-
+    loss = ppo_loss()
     return Update(weight * z_score(case.reward, case.group)[:, None], loss, minibatches=2)
 
 
@@ -207,8 +199,5 @@ def soft_verifier(case: Case) -> Update:
 
 @reference("two_grpo", "arXiv:2510.00977 (from memory of the paper)", groups=(2,) * 7)
 def two_grpo(case: Case) -> Update:
-    def loss(batch, pi):
-        ratio = np.exp(pi["logp"] - batch.old_logp)
-        return mean_of_row_means(clipped_surrogate(ratio, batch.advantage, 0.2, 0.2), batch.mask)
-
+    loss = ppo_loss()
     return Update(z_score(case.reward, case.group, ddof=0), loss)

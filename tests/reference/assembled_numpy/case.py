@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-Array = np.ndarray
+from tests.reference.assembled_numpy.formulas import Array
 
 WIDTH = 7  # T
 OBSERVATION = 2  # the column of an observation between two turns; never trained

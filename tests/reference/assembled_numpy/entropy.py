@@ -4,6 +4,7 @@ import numpy as np
 
 from tests.reference.assembled_numpy.case import Case
 from tests.reference.assembled_numpy.formulas import (
+    Array,
     clip,
     clipped_surrogate,
     group_std,
@@ -14,19 +15,8 @@ from tests.reference.assembled_numpy.formulas import (
     token_mean,
     z_score,
 )
+from tests.reference.assembled_numpy.losses import ppo_loss
 from tests.reference.assembled_numpy.update import Update, reference
-
-Array = np.ndarray
-
-
-def clip_loss(low: float, high: float, average):
-    """PPO's clipped loss of the batch's advantages."""
-
-    def loss(batch, pi):
-        ratio = np.exp(pi["logp"] - batch.old_logp)
-        return average(clipped_surrogate(ratio, batch.advantage, low, high), batch.mask)
-
-    return loss
 
 
 @reference(
@@ -67,7 +57,7 @@ def dcpo_distribution(case: Case) -> Update:
     own = z_score(case.reward, case.group)[:, None]
     return Update(
         (1 - a) * own + a * correct[:, None] * tempered,
-        clip_loss(0.2, 0.2, token_mean),
+        ppo_loss(token_mean),
         minibatches=4,
     )
 
@@ -147,7 +137,7 @@ def kl_cov(case: Case) -> Update:
 def entropy_advantage(case: Case) -> Update:
     a = z_score(case.reward, case.group)[:, None]
     bonus = np.minimum(0.4 * case.signals["entropy"], np.abs(a) / 2.0)
-    return Update(a + bonus, clip_loss(0.2, 0.2, token_mean))
+    return Update(a + bonus, ppo_loss(token_mean))
 
 
 def top(x: Array, mask: Array, fraction: float) -> Array:
@@ -229,9 +219,7 @@ def hapo_token(case: Case) -> Update:
 )
 def skywork_or1(case: Case) -> Update:
     kept = group_std(case.reward, case.group) > 0
-    return Update(
-        z_score(case.reward[kept], case.group[kept]), clip_loss(0.2, 0.2, token_mean), kept=kept
-    )
+    return Update(z_score(case.reward[kept], case.group[kept]), ppo_loss(token_mean), kept=kept)
 
 
 @reference(

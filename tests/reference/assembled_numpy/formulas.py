@@ -75,3 +75,13 @@ def mean_of_row_means(x: Array, mask: Array) -> complex:
 def token_mean(x: Array, mask: Array) -> complex:
     """The mean over all actions of the minibatch."""
     return (x * mask).sum() / mask.sum()
+
+
+def mean_where(x: Array, mask: Array) -> complex:
+    """The mean over the actions in `mask`, 0 if there is none."""
+    return (x * mask).sum() / max(mask.sum(), 1)
+
+
+def mean_of_row_sums(x: Array, mask: Array) -> complex:
+    """The mean over rows of each row's sum."""
+    return np.mean(row_sum(x, mask))

@@ -13,6 +13,7 @@ from tests.reference.assembled_numpy.formulas import (
     token_mean,
     z_score,
 )
+from tests.reference.assembled_numpy.losses import ppo_loss
 from tests.reference.assembled_numpy.update import Update, reference
 
 
@@ -106,10 +107,7 @@ def justgrpo(case: Case) -> Update:
     move=1e-4,
 )
 def pref_grpo(case: Case) -> Update:
-    def loss(batch, pi):
-        ratio = np.exp(pi["logp"] - batch.old_logp)
-        return mean_of_row_means(clipped_surrogate(ratio, batch.advantage, 1e-4, 1e-4), batch.mask)
-
+    loss = ppo_loss(low=1e-4, high=1e-4)
     advantage = np.clip(z_score(case.terms["win_rate"], case.group), -1, 1)
     return Update(advantage, loss, minibatches=2)
 
@@ -120,10 +118,7 @@ def pref_grpo(case: Case) -> Update:
     terms={"echo": [-2, -1, -4, -3, -3, -5, -1, -2, -2, -2, -2, -2, -1, -2, -4]},
 )
 def prompt_echo(case: Case) -> Update:
-    def loss(batch, pi):
-        ratio = np.exp(pi["logp"] - batch.old_logp)
-        return mean_of_row_means(clipped_surrogate(ratio, batch.advantage, 0.2, 0.2), batch.mask)
-
+    loss = ppo_loss()
     echo = case.terms["echo"]
     return Update(echo - group_mean(echo, case.group), loss)
 

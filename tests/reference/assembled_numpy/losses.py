@@ -1,6 +1,6 @@
 """Losses that many papers share, for each action or averaged over a minibatch."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 
 import numpy as np
 
@@ -9,11 +9,9 @@ from tests.reference.assembled_numpy.formulas import (
     clipped_surrogate,
     k3,
     mean_of_row_means,
-    token_mean,
 )
+from tests.reference.assembled_numpy.update import Loss, Signals
 
-Signals = Mapping[str, Array]
-Loss = Callable[[Case, Signals], complex]
 Mean = Callable[[Array, Array], complex]
 
 
@@ -23,21 +21,18 @@ def surrogate(batch: Case, pi: Signals, low: float = 0.2, high: float = 0.2) -> 
     return clipped_surrogate(ratio, batch.advantage, low, high)
 
 
-def clipped_token_mean(low: float = 0.2, high: float = 0.2) -> Loss:
-    """The mean over all actions of PPO's loss."""
-    return lambda batch, pi: token_mean(surrogate(batch, pi, low, high), batch.mask)
-
-
-def clipped_row_mean(low: float = 0.2, high: float = 0.2) -> Loss:
-    """The mean over rows of each row's mean of PPO's loss."""
-    return lambda batch, pi: mean_of_row_means(surrogate(batch, pi, low, high), batch.mask)
-
-
-def with_kl(coef: float, mean: Mean) -> Loss:
-    """PPO's loss and a KL divergence from the reference policy, by k3."""
+def ppo_loss(
+    mean: Mean = mean_of_row_means,
+    low: float = 0.2,
+    high: float = 0.2,
+    kl_coef: float = 0.0,
+) -> Loss:
+    """The mean of PPO's loss, with k3 to the reference policy: GRPO's loss by default."""
 
     def loss(batch, pi):
-        kl = k3(pi["logp"], batch.signals["logp@ref"])
-        return mean(surrogate(batch, pi) + coef * kl, batch.mask)
+        per_action = surrogate(batch, pi, low, high)
+        if kl_coef:
+            per_action = per_action + kl_coef * k3(pi["logp"], batch.signals["logp@ref"])
+        return mean(per_action, batch.mask)
 
     return loss

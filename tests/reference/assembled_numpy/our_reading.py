@@ -7,11 +7,10 @@ import numpy as np
 
 from tests.reference.assembled_numpy.case import Case
 from tests.reference.assembled_numpy.formulas import (
-    clipped_surrogate,
-    mean_of_row_means,
     token_mean,
     z_score,
 )
+from tests.reference.assembled_numpy.losses import ppo_loss
 from tests.reference.assembled_numpy.update import Update, reference
 
 
@@ -23,10 +22,7 @@ def ppl_position(case: Case) -> Update:
     number = np.cumsum(case.mask, 1) - 1
     position = number / np.maximum(case.lengths - 1, 1)[:, None]
 
-    def loss(batch, pi):
-        ratio = np.exp(pi["logp"] - batch.old_logp)
-        return token_mean(clipped_surrogate(ratio, batch.advantage, 0.2, 0.2), batch.mask)
-
+    loss = ppo_loss(token_mean)
     return Update(a + np.sign(a) * 0.1 / (1 + np.exp(-10 * (position - 0.5))), loss)
 
 
@@ -36,8 +32,5 @@ def tldr(case: Case) -> Update:
     coef = np.array([0.5, 0.25, 0.0])[level.astype(int)]
     shaped = case.reward * (1 - coef * np.minimum(case.lengths / 4, 1))
 
-    def loss(batch, pi):
-        ratio = np.exp(pi["logp"] - batch.old_logp)
-        return mean_of_row_means(clipped_surrogate(ratio, batch.advantage, 0.2, 0.2), batch.mask)
-
+    loss = ppo_loss()
     return Update(z_score(shaped, 3 * case.group + level), loss)

@@ -16,6 +16,7 @@ from tests.reference.assembled_numpy.formulas import (
     token_mean,
     z_score,
 )
+from tests.reference.assembled_numpy.losses import ppo_loss, surrogate
 from tests.reference.assembled_numpy.update import Update, reference
 
 
@@ -41,10 +42,7 @@ def dapo(case: Case) -> Update:
     shaped = 2 * case.reward - 1 - overlong
     kept = group_std(case.reward, case.group) > 0
 
-    def loss(batch, pi):
-        ratio = np.exp(pi["logp"] - batch.old_logp)
-        return token_mean(clipped_surrogate(ratio, batch.advantage, 0.2, 0.28), batch.mask)
-
+    loss = ppo_loss(token_mean, 0.2, 0.28)
     return Update(z_score(shaped[kept], case.group[kept]), loss, minibatches=16, kept=kept)
 
 
@@ -199,10 +197,7 @@ def magistral(case: Case) -> Update:
     centered = r - group_mean(r, case.group[kept])
     advantage = (centered - centered.mean()) / (centered.std(ddof=1) + 1e-8)
 
-    def loss(batch, pi):
-        ratio = np.exp(pi["logp"] - batch.old_logp)
-        return token_mean(clipped_surrogate(ratio, batch.advantage, 0.2, 0.28), batch.mask)
-
+    loss = ppo_loss(token_mean, 0.2, 0.28)
     return Update(advantage, loss, kept=kept)
 
 
@@ -220,10 +215,7 @@ def ngrpo(case: Case) -> Update:
         with_virtual = np.append(r, 1.0)
         advantage[case.group == g] = (r - with_virtual.mean()) / (with_virtual.std(ddof=1) + 1e-6)
 
-    def loss(batch, pi):
-        ratio = np.exp(pi["logp"] - batch.old_logp)
-        return token_mean(clipped_surrogate(ratio, batch.advantage, 0.16, 0.24), batch.mask)
-
+    loss = ppo_loss(token_mean, 0.16, 0.24)
     return Update(advantage[kept], loss, minibatches=4, kept=kept)
 
 
@@ -236,10 +228,7 @@ def ngrpo(case: Case) -> Update:
 def raft_pp(case: Case) -> Update:
     kept = case.reward > 0
 
-    def loss(batch, pi):
-        ratio = np.exp(pi["logp"] - batch.old_logp)
-        return mean_of_row_means(clipped_surrogate(ratio, batch.advantage, 0.2, 0.2), batch.mask)
-
+    loss = ppo_loss()
     return Update(case.reward[kept], loss, minibatches=4, kept=kept)
 
 
@@ -266,3 +255,13 @@ def tic_grpo(case: Case) -> Update:
         return np.mean(-minimum(w, 1.2 + 0 * w) * batch.advantage[:, 0])
 
     return Update(z_score(case.reward / case.lengths, case.group), loss)
+
+
+@reference("dual_clip", "arXiv:1912.09729, eq. 5; verl compute_policy_loss_vanilla", ratio_spread=2)
+def dual_clip(case: Case) -> Update:
+    def loss(batch, pi):
+        per_action = surrogate(batch, pi)
+        bounded = minimum(per_action, -3.0 * batch.advantage)
+        return mean_of_row_means(np.where(batch.advantage < 0, bounded, per_action), batch.mask)
+
+    return Update(z_score(case.reward, case.group), loss)

@@ -4,6 +4,7 @@ import numpy as np
 
 from tests.reference.assembled_numpy.case import Case
 from tests.reference.assembled_numpy.formulas import (
+    Array,
     group_mean,
     k3,
     mean_of_row_means,
@@ -11,22 +12,8 @@ from tests.reference.assembled_numpy.formulas import (
     token_mean,
     z_score,
 )
-from tests.reference.assembled_numpy.losses import surrogate
+from tests.reference.assembled_numpy.losses import ppo_loss, surrogate
 from tests.reference.assembled_numpy.update import Update, reference
-
-Array = np.ndarray
-
-
-def grpo_loss(kl_coef: float = 0.0):
-    """GRPO's loss: the clipped surrogate and k3, averaged over rows and their actions."""
-
-    def loss(batch, pi):
-        per_action = surrogate(batch, pi)
-        if kl_coef:
-            per_action = per_action + kl_coef * k3(pi["logp"], batch.signals["logp@ref"])
-        return mean_of_row_means(per_action, batch.mask)
-
-    return loss
 
 
 def leave_one_out(x: Array, group: Array) -> Array:
@@ -70,7 +57,7 @@ def empo(case: Case) -> Update:
     p = label_counts(case) / size
     entropy = -group_mean(np.log(p), case.group)
     reward = np.where(entropy < np.log(size) - 1e-9, p, 0.0)
-    return Update(z_score(reward, case.group), grpo_loss())
+    return Update(z_score(reward, case.group), ppo_loss())
 
 
 # 1 at the tokens of the answer
@@ -129,7 +116,7 @@ def gui_g1(case: Case) -> Update:
 )
 def intuitor(case: Case) -> Update:
     reward = row_mean(case.signals["self_certainty"], case.mask)
-    return Update(z_score(reward, case.group), grpo_loss(0.005))
+    return Update(z_score(reward, case.group), ppo_loss(kl_coef=0.005))
 
 
 @reference(
@@ -142,13 +129,13 @@ def listener(case: Case) -> Update:
     terms = case.terms
     convinced = terms["listener"] * (terms["listener"] >= 0.4)
     reward = terms["format"] * (1 + 0.5 * terms["correct"] + 0.5 * convinced)
-    return Update(z_score(reward, case.group), grpo_loss())
+    return Update(z_score(reward, case.group), ppo_loss())
 
 
 @reference("mixed_r1", "arXiv:2505.24164, from memory of the paper")
 def mixed_r1(case: Case) -> Update:
     reward = case.terms["correct"] + case.terms["format"]
-    return Update(z_score(reward, case.group), grpo_loss())
+    return Update(z_score(reward, case.group), ppo_loss())
 
 
 @reference(
@@ -160,7 +147,7 @@ def mm_upt(case: Case) -> Update:
     counts = label_counts(case)
     most = np.array([counts[case.group == g].max() for g in case.group])
     reward = (counts == most) * 1.0
-    return Update(z_score(reward, case.group), grpo_loss(0.01), minibatches=4)
+    return Update(z_score(reward, case.group), ppo_loss(kl_coef=0.01), minibatches=4)
 
 
 @reference(
@@ -204,13 +191,13 @@ def posterior_grpo(case: Case) -> Update:
 def ps_grpo(case: Case) -> Update:
     reward = case.terms["agreement"] + case.terms["correct"]
     prompt = case.group * 10 + case.terms["agreement/prompt"]
-    return Update(z_score(reward, prompt), grpo_loss(0.04))
+    return Update(z_score(reward, prompt), ppo_loss(kl_coef=0.04))
 
 
 @reference("rent", "satrams/rent-rl: verl/trainer/ppo/ray_trainer.py (minimize_entropy)")
 def rent(case: Case) -> Update:
     reward = -row_mean(case.signals["entropy"], case.mask)
-    return Update(z_score(reward, case.group), grpo_loss())
+    return Update(z_score(reward, case.group), ppo_loss())
 
 
 @reference(
@@ -236,7 +223,7 @@ def srpo_reflection(case: Case) -> Update:
     brevity = np.exp(-((np.abs(case.lengths - target) / np.where(two, longest - target, 1)) ** 2))
     reflection = case.terms["reflection"] * (effect + 0.25) + 0.1 * brevity * two
     reward = 0.5 * case.terms["format"] + 0.5 * first + reflection
-    return Update(z_score(reward, case.group), grpo_loss(), minibatches=4)
+    return Update(z_score(reward, case.group), ppo_loss(), minibatches=4)
 
 
 @reference(
@@ -254,7 +241,7 @@ def trust_grpo(case: Case) -> Update:
             gap = thinking[own & correct].mean() - thinking[own & ~correct].mean()
             trust[own] = np.exp(min(gap, 0))
     reward = case.terms["correct"] + trust * 0.3 * np.exp(-0.5) * thinking
-    return Update(z_score(reward, case.group), grpo_loss(0.04))
+    return Update(z_score(reward, case.group), ppo_loss(kl_coef=0.04))
 
 
 @reference(
@@ -267,9 +254,7 @@ def ttrl(case: Case) -> Update:
     first = np.array([np.flatnonzero(case.group == g)[0] for g in case.group])
     kept = np.arange(len(case.group)) - first < 3
     part = case.select(kept)
-    return Update(
-        z_score(part.terms["majority"], part.group), grpo_loss(), minibatches=8, kept=kept
-    )
+    return Update(z_score(part.terms["majority"], part.group), ppo_loss(), minibatches=8, kept=kept)
 
 
 DISAGREEMENT = [

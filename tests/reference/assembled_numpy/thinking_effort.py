@@ -13,10 +13,10 @@ from tests.reference.assembled_numpy.formulas import (
     token_mean,
     z_score,
 )
-from tests.reference.assembled_numpy.length_and_effort import kimi_bonus, ppo, sequence_log_ratio
+from tests.reference.assembled_numpy.length_budgets import sequence_log_ratio
+from tests.reference.assembled_numpy.length_penalties import kimi_bonus
+from tests.reference.assembled_numpy.losses import ppo_loss
 from tests.reference.assembled_numpy.update import Update, reference
-
-Array = np.ndarray
 
 THINK = (1, 0, 1, 1, 0, 1, 1, 0, 1, 1, 0, 1, 1, 0, 1)
 CORRECT = (1, 1, 0, 1, 0, 1, 0, 0, 1, 1, 1, 1, 0, 1, 0)
@@ -36,7 +36,7 @@ def ada_grpo(case: Case) -> Update:
     rows = zip(case.group, mode, strict=True)
     alike = np.array([((case.group == g) & (mode == m)).sum() for g, m in rows])
     factor = 1 + 0.5 * (size / alike - 1) * (1 + np.cos(np.pi * 0.5))
-    return Update(z_score(case.reward * factor, case.group), ppo(kl_coef=0.001), minibatches=6)
+    return Update(z_score(case.reward * factor, case.group), ppo_loss(kl_coef=0.001), minibatches=6)
 
 
 @reference(
@@ -167,7 +167,7 @@ def autothink(case: Case) -> Update:
         excess = np.clip(2 * (mode.mean() - 0.3), 0, 1)
         target = np.where(correct, if_correct, if_wrong)
         reward = np.where(mode, (1 - excess) * reward + excess * target, reward)
-    return Update(z_score(reward, case.group), ppo(), minibatches=2)
+    return Update(z_score(reward, case.group), ppo_loss(), minibatches=2)
 
 
 @reference(
@@ -218,7 +218,7 @@ def thinkdial(case: Case) -> Update:
     reward = case.reward + coef * length + 0.5 - case.terms["leak"]
     kept = group_std(case.reward, case.group) > 0
     advantage = z_score(reward[kept], case.group[kept])
-    return Update(advantage, ppo(0.2, 0.28, mean=token_mean), kept=kept)
+    return Update(advantage, ppo_loss(token_mean, 0.2, 0.28), kept=kept)
 
 
 @reference(

@@ -3,12 +3,10 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
-import numpy as np
+from tests.reference.assembled_numpy.case import Array, Case, CaseOptions
 
-from tests.reference.assembled_numpy.case import Case, CaseOptions
-
-Array = np.ndarray
-Loss = Callable[[Case, Mapping[str, Array]], complex]
+Signals = Mapping[str, Array]
+Loss = Callable[[Case, Signals], complex]
 
 
 @dataclass(frozen=True)

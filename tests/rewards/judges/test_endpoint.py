@@ -244,9 +244,14 @@ def test_tokens_have_a_cost_if_prices_are_stated(fake):
     assert usage["judge_cost"] == pytest.approx((10 * 2.0 + 2 * 50.0) / 1e6)
 
 
-def test_a_reply_beyond_the_limit_is_an_error(fake, monkeypatch):
+@pytest.mark.parametrize("kind", ["application/json", "text/event-stream"])
+def test_a_reply_beyond_the_limit_is_an_error(fake, monkeypatch, kind):
     monkeypatch.setattr(reply_limit, "REPLY_SIZE", Limit("a reply", 10_000, "bytes", ""))
-    fake.script = [says("x" * 10_000), says("good")]
+    large = completion("x" * 10_000)
+    fake.script = [
+        lambda handler, body: handler.respond(200, large, {"Content-Type": kind}),
+        says("good"),
+    ]
     (reply,), _ = complete(fake.endpoint(retries=0))
     assert isinstance(reply, JudgeError)
     assert "the reply is too large: at most 10,000 bytes" in str(reply)

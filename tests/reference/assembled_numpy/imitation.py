@@ -1,22 +1,19 @@
-"""Methods that imitate demonstrations, own correct answers or a teacher."""
+"""Methods that imitate demonstrations beside learning from rewards."""
 
 import numpy as np
 
 from tests.reference.assembled_numpy.case import Case
 from tests.reference.assembled_numpy.formulas import (
-    clip,
+    Array,
     group_mean,
     group_std,
-    maximum,
     mean_of_row_means,
+    mean_where,
     stop_gradient,
-    token_mean,
     z_score,
 )
 from tests.reference.assembled_numpy.losses import surrogate
 from tests.reference.assembled_numpy.update import Update, reference
-
-Array = np.ndarray
 
 # the signal "sampled" without single forced actions in sampled rows
 WHOLE_DEMONSTRATIONS = [[float(row % 5 != 1)] * 7 for row in range(15)]
@@ -38,11 +35,6 @@ def sampled_only(score, case: Case) -> Array:
     advantage = np.ones(len(case.reward))
     advantage[own] = score(case.reward[own], case.group[own])
     return advantage
-
-
-def mean_where(x: Array, mask: Array) -> complex:
-    """The mean over the actions in `mask`, 0 if there is none."""
-    return (x * mask).sum() / max(mask.sum(), 1)
 
 
 def row_mean_where(x: Array, mask: Array) -> complex:
@@ -110,28 +102,6 @@ def ampo(case: Case) -> Update:
 
 
 @reference(
-    "cgpo_crraft",
-    "arXiv:2409.20370, eq. 18; huggingface/trl, pull request 2190, trl/trainer/cgpo_trainer.py",
-    code="cgpo_crraft(max_kl=0.3)",
-    terms={"feasible": "binary", "baseline": "real"},
-)
-def cgpo_crraft(case: Case) -> Update:
-    kl = ((case.old_logp - case.signals["logp@ref"]) * case.mask).sum(1)
-    calibrated = 1 / (1 + np.exp(-(case.reward - case.terms["baseline"])))
-    score = calibrated * case.terms["feasible"] * (kl <= 0.3)
-    weight = np.zeros(len(score))
-    for g in np.unique(case.group):
-        best = np.argmax(np.where(case.group == g, score, -1))
-        weight[best] = score[best]
-
-    def loss(batch, pi):
-        # the draft divides by the number of groups with such an answer, not by that of all rows
-        return np.mean(-(batch.advantage * pi["logp"] * batch.mask).sum(1))
-
-    return Update(weight, loss)
-
-
-@reference(
     "chord_mu",
     "modelscope/Trinity-RFT: trinity/algorithm/policy_loss_fn/chord_policy_loss.py",
     progress=0.25,
@@ -162,26 +132,6 @@ def chord_phi(case: Case) -> Update:
     return Update(sampled_only(z_score, case), loss)
 
 
-@reference("cog_rethinker", "arXiv:2510.15979, abstract; DAPO's surrogate, arXiv:2503.14476, eq. 8")
-def cog_rethinker(case: Case) -> Update:
-    def loss(batch, pi):
-        given = demonstrated(batch)
-        rl = mean_where(surrogate(batch, pi, 0.2, 0.28), batch.mask & ~given)
-        return rl + 0.1 * mean_where(-pi["logp"], given)
-
-    # groups without spread are kept for their copies, which rollouts of this case do not name
-    kept = group_std(case.reward, case.group) > 0
-    return Update(sampled_only(z_score, case.select(kept)), loss, kept=kept)
-
-
-@reference("dft", "arXiv:2508.05629; yongliang-wu/DFT: verl/verl/trainer/fsdp_dft_trainer.py")
-def dft(case: Case) -> Update:
-    def loss(batch, pi):
-        return token_mean(-stop_gradient(np.exp(pi["logp"])) * pi["logp"], batch.mask)
-
-    return Update(None, loss)
-
-
 @reference("expo_self_explanation", "arXiv:2507.02834, from memory of the paper")
 def expo_self_explanation(case: Case) -> Update:
     def loss(batch, pi):
@@ -190,29 +140,6 @@ def expo_self_explanation(case: Case) -> Update:
         return rl + 0.05 * row_mean_where(-pi["logp"], given)
 
     return Update(sampled_only(z_score, case), loss)
-
-
-@reference(
-    "g_opd",
-    "RUCBM/G-OPD: verl/verl/workers/actor/dp_actor.py, branch only_reverse_kl_advantages",
-)
-def g_opd(case: Case) -> Update:
-    base = case.signals["logp@ref"]
-    gain = case.signals["logp@teacher"] - base
-    advantage = 1.25 * gain - (case.old_logp - base)
-
-    def loss(batch, pi):
-        return token_mean(surrogate(batch, pi), batch.mask)
-
-    return Update(advantage, loss)
-
-
-@reference("gkd", "arXiv:2306.13649, eq. 1 (mean over the answer) and algorithm 1 with lambda 1")
-def gkd(case: Case) -> Update:
-    def loss(batch, pi):
-        return mean_of_row_means(pi["jsd@teacher"], batch.mask)
-
-    return Update(None, loss)
 
 
 @reference(
@@ -259,15 +186,6 @@ def hpt(case: Case) -> Update:
     return Update(advantage, loss, minibatches=2, kept=kept)
 
 
-@reference("kdrl", "arXiv:2506.02208: GRPO with k2 of the reverse KL, from memory of the paper")
-def kdrl(case: Case) -> Update:
-    def loss(batch, pi):
-        k2 = (batch.signals["logp@teacher"] - pi["logp"]) ** 2 / 2
-        return token_mean(surrogate(batch, pi) + 0.003 * k2, batch.mask)
-
-    return Update(z_score(case.reward, case.group), loss)
-
-
 @reference(
     "luffy",
     "arXiv:2504.14945; ElliottYan/LUFFY: exp_scripts/train.sh, luffy/verl/verl/mix_src",
@@ -279,63 +197,6 @@ def luffy(case: Case) -> Update:
         return np.mean((policy * batch.mask).sum(1)) / 64
 
     return Update(case.reward - group_mean(case.reward, case.group), loss, minibatches=2)
-
-
-@reference("nft", "NVlabs/NFT: dp_actor.py, train_7B.sh", reward="binary")
-def nft(case: Case) -> Update:
-    rate = group_mean(case.reward, case.group)
-    kept = (rate > 0) & (rate < 1)
-
-    def loss(batch, pi):
-        p = np.clip(group_mean(batch.reward, batch.group), 0.02, 0.98)[:, None]
-        ratio = np.exp(pi["logp"] - batch.old_logp)
-        implicit = (1 - p * ratio) / (1 - p)
-        straight_through = implicit + stop_gradient(maximum(implicit, 1.0) - implicit)
-        correct = batch.reward[:, None]
-        nll = -correct * np.log(ratio) - (1 - correct) * np.log(straight_through)
-        return np.mean((nll * (1 - p) * batch.mask).sum(1)) / 1000
-
-    return Update(None, loss, minibatches=16, kept=kept)
-
-
-@reference(
-    "opd",
-    "thinking-machines-lab/tinker-cookbook: tinker_cookbook/distillation/train_on_policy.py",
-)
-def opd(case: Case) -> Update:
-    def loss(batch, pi):
-        return token_mean(-batch.advantage * pi["logp"], batch.mask)
-
-    return Update(case.signals["logp@teacher"] - case.old_logp, loss)
-
-
-@reference("pdr", "arXiv:2510.01123, from memory of the paper; CISPO, arXiv:2506.13585, eq. 4")
-def pdr(case: Case) -> Update:
-    def loss(batch, pi):
-        # the NLL is a mean over the correct rollouts of each group
-        weight = stop_gradient(clip(np.exp(pi["logp"] - batch.old_logp), 0.0, 1.2))
-        correct = batch.reward > 0.5
-        per_group = correct / np.maximum(group_mean(correct, batch.group), 1e-9)
-        objective = (weight * batch.advantage + 0.1 * per_group[:, None]) * pi["logp"]
-        return mean_of_row_means(-objective, batch.mask)
-
-    return Update(z_score(case.reward, case.group), loss)
-
-
-@reference("rft", "arXiv:2203.14465, algorithm 1", terms={"correct": "binary"})
-def rft(case: Case) -> Update:
-    def loss(batch, pi):
-        return token_mean(-pi["logp"], batch.mask)
-
-    return Update(None, loss, kept=case.terms["correct"] > 0.5)
-
-
-@reference("sft", "arXiv:2203.02155, section 3.5; TRL's SFTTrainer")
-def sft(case: Case) -> Update:
-    def loss(batch, pi):
-        return token_mean(-pi["logp"], batch.mask)
-
-    return Update(None, loss)
 
 
 @reference(
@@ -360,22 +221,13 @@ def srft(case: Case) -> Update:
     return Update(advantage, loss, minibatches=2)
 
 
-@reference(
-    "srpo",
-    "arXiv:2604.02288, section 3.1 to 3.3, section 4.1 and table 3 (no std, clip of 0.28 above);"
-    " lasgroup/SDPO: verl/trainer/ppo/core_algos.py and verl/trainer/config/sdpo.yaml (is_clip)",
-    terms={"correct": [0, 0, 0, 0, 1, 0, 0, 1, 0, 0, 1, 0, 1, 0, 0]},
-)
-def srpo(case: Case) -> Update:
+@reference("cog_rethinker", "arXiv:2510.15979, abstract; DAPO's surrogate, arXiv:2503.14476, eq. 8")
+def cog_rethinker(case: Case) -> Update:
     def loss(batch, pi):
-        correct = batch.terms["correct"] == 1
-        has_teacher = group_mean(correct, batch.group) > 0
-        distilled = batch.mask & (~correct & has_teacher)[:, None]
-        weight = np.exp(-batch.signals["entropy@hinted"])
-        weight = weight / mean_where(weight, distilled)
-        ratio = stop_gradient(np.minimum(np.exp(pi["logp"] - batch.old_logp), 2.0))
-        distillation = weight * ratio * pi["jsd@hinted"]
-        per_action = surrogate(batch, pi, 0.2, 0.28)
-        return token_mean(np.where(distilled, distillation, per_action), batch.mask)
+        given = demonstrated(batch)
+        rl = mean_where(surrogate(batch, pi, 0.2, 0.28), batch.mask & ~given)
+        return rl + 0.1 * mean_where(-pi["logp"], given)
 
-    return Update(case.reward - group_mean(case.reward, case.group), loss)
+    # groups without spread are kept for their copies, which rollouts of this case do not name
+    kept = group_std(case.reward, case.group) > 0
+    return Update(sampled_only(z_score, case.select(kept)), loss, kept=kept)
