@@ -6,7 +6,9 @@ with different pictures do not.
 """
 
 from collections.abc import Iterable, Sequence
-from weakref import WeakValueDictionary
+from functools import partial
+from threading import RLock
+from weakref import ref
 
 import torch
 from jaxtyping import Bool, Int
@@ -20,8 +22,9 @@ LITERAL = 1 << 61  # added to a placeholder that the model itself has generated
 INDEX_BITS = 16
 KEY_BITS = 46
 MAX_TOKENS = 1 << INDEX_BITS  # of one image, video or audio
-# contents by key, as long as a task or a rollout holds them
-_CONTENTS: "WeakValueDictionary[int, Media]" = WeakValueDictionary()
+# all objects of a content by its key: tasks and rollouts may hold equal ones, and any may end first
+_OBJECTS: "dict[int, list[ref[Media]]]" = {}
+_LOCK = RLock()  # a reference may end, and call `_forget`, while it is held
 
 
 def media_key(digest: str) -> int:
@@ -63,20 +66,35 @@ def keys_in_order(token: Sequence[int] | Int[Tensor, "L"]) -> list[int]:
 
 
 def register_media(contents: Iterable[Media]) -> None:
-    """Make contents known by their keys, for `media_of_key`.
+    """Make contents known by their keys, for `media_of_key`, as long as their objects exist.
 
     Raises:
         ConfigError: Another content has the same key.
     """
     for content in contents:
         key = media_key(content.digest)
-        if _CONTENTS.setdefault(key, content).digest != content.digest:
-            raise ConfigError(
-                f"prompt: two of its images or sounds, {content!r} and {_CONTENTS[key]!r}, have the"
-                f" same key, {key}. Change one of them by a pixel or a sample."
-            )
+        with _LOCK:
+            known = _live_objects(key)
+            if known and known[0].digest != content.digest:
+                raise ConfigError(
+                    f"prompt: two of its images or sounds, {content!r} and {known[0]!r}, have the"
+                    f" same key, {key}. Change one of them by a pixel or a sample."
+                )
+            if all(x is not content for x in known):
+                _OBJECTS.setdefault(key, []).append(ref(content, partial(_forget, key)))
 
 
 def media_of_key(key: int) -> Media:
     """The content with a key, which was registered."""
-    return _CONTENTS[key]
+    return _live_objects(key)[0]
+
+
+def _live_objects(key: int) -> list[Media]:
+    return [x for reference in tuple(_OBJECTS.get(key, ())) if (x := reference()) is not None]
+
+
+def _forget(key: int, ended: "ref[Media]") -> None:
+    with _LOCK:
+        _OBJECTS[key].remove(ended)
+        if not _OBJECTS[key]:
+            del _OBJECTS[key]
