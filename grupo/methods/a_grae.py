@@ -83,7 +83,7 @@ PAPER = Paper(
     deviations=(
         (
             "The mean over answers is GRPO's; the scripts leave verl's defaults on, a token mean "
-            "and an entropy bonus of 0.001."
+            "of each micro-batch and an entropy bonus of 0.001."
         ),
     ),
     audit=(

@@ -26,9 +26,9 @@ def ace(
     training has raised the answer's probability.
 
     Args:
-        group_size: rollouts per task.
+        group_size: rollouts per task (our choice).
         penalty_coef: strength of the penalty (our choice: the paper's value is not known to us).
-        clip_eps: ratios are clipped to [1 - clip_eps, 1 + clip_eps].
+        clip_eps: ratios are clipped to [1 - clip_eps, 1 + clip_eps] (our choice).
     """
     return Method(
         sampler=GroupSampler(group_size),
@@ -80,6 +80,7 @@ PAPER = Paper(
             "Softplus is the phi that the ablation prefers; ReLU is OverconfidencePenalty(alpha, "
             "torch.relu)."
         ),
+        "Group, clip and the mean over answers are our choice: no source that was opened has them.",
     ),
     audit=(
         "c compared with the abstract, softplus and its placing with the explainer page and a "

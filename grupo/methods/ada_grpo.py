@@ -81,12 +81,13 @@ PAPER = Paper(
         "stage2_scripts/trainer/run.sh: train batch 1024, minibatch 180 prompts: 6 updates per "
         "step, the last one on a smaller minibatch"
     ),
-    missing=("The SFT stage that teaches the four formats.",),
+    missing=("The SFT stage that teaches the four formats.", "verl's clamp of k3 to +-10."),
     deviations=(
-        "The minibatches have equal sizes, those of the release 180 prompts and a rest of 124.",
+        "The minibatches have equal sizes, those of the release 180 prompts and a rest of 124. The"
+        " loss of the rest is multiplied by 124 / 180 there.",
         (
             "The mean over answers is GRPO's; the release leaves verl's defaults on, a token mean "
-            "and an entropy bonus of 0.001."
+            "of each micro-batch and an entropy bonus of 0.001."
         ),
     ),
     audit=(

@@ -25,10 +25,10 @@ def adacot(
     is 1 at the first token after the thinking opens where all tasks need thinking (selective loss
     masking), else 0.
 
-    The first two penalties move along the paper's front of accuracy and cost.
+    The paper varies the first two penalties to trade accuracy for cost.
 
     Args:
-        group_size: rollouts per task.
+        group_size: rollouts per task (our choice).
         missed_penalty: lost if thinking is needed and missing (our choice).
         overuse_penalty: lost if thinking is present and not needed (our choice).
         format_penalty: lost by a malformed answer (our choice).
@@ -111,7 +111,10 @@ PAPER = Paper(
         "The SFT stage with labels of the tasks that need thinking.",
         "The critic: the paper trains by PPO.",
     ),
-    deviations=("The reward applies to a group without a critic.",),
+    deviations=(
+        "The reward applies to a group without a critic.",
+        "Group, clip and the mean over answers are our choice: no source that was opened has them.",
+    ),
     audit=(
         "reward and selective loss masking compared with a public survey of rewards that quotes "
         "both; the penalties' values could not be checked"

@@ -78,7 +78,10 @@ PAPER = Paper(
         " adapt_think_vllm_rollout.py, scripts/run_adapt_think_1.5b_deepscaler_16k_delta0.05_*.sh",
     ),
     plan="the script: train batch 128, minibatch 128: one update per step",
-    missing=("The shorter token limit of answers without thinking (4096 instead of 16384).",),
+    missing=(
+        "The shorter token limit of answers without thinking (4096 instead of 16384).",
+        "The temperature of 0.6 at which the script samples.",
+    ),
     deviations=(
         "The modes are drawn with probability no_think_prob, as in the paper's derivation; the"
         " release generates exactly that share of each group.",

@@ -86,13 +86,18 @@ PAPER = Paper(
             "Weights other than the length rule: the paper allows any that the rollouts of a group "
             "decide."
         ),
+        "verl's clamp of k3 to +-10.",
     ),
     deviations=(
         'An answer is correct above "correct" = 0.5, in the release above a score of 1.01.',
         "The release for vision keeps w = 1 where no answer is correct: A is 0 there.",
         (
             "The mean over answers is GRPO's; the release leaves verl's defaults on, a token mean "
-            "and an entropy bonus of 0.001."
+            "of each micro-batch and an entropy bonus of 0.001."
+        ),
+        (
+            "max_length is the script's, whose answers have at most 2,048 tokens: there no answer "
+            "counts as truncated."
         ),
     ),
     audit=(

@@ -111,11 +111,17 @@ PAPER = Paper(
         "examples/qwen-math-7b-AEPO.sh",
     ),
     plan="examples/config.yaml: rollout batch 512, global batch 128 prompts: 4 updates per step",
+    missing=("The top-p of 0.99 with which the configuration samples.",),
     deviations=(
         (
             "The release samples a quarter of the prompts again and replaces at most 60 of its "
-            "2,560 rollouts (30 while the policy is cold) by good tempered ones; here every group "
-            "has tempered rollouts beside its own, so that their weight in the mean is larger."
+            "2,560 rollouts (30 while they are cold) by good tempered ones, which are the first of "
+            "its batch; here every group has tempered rollouts beside its own, so that their "
+            "weight in the mean is larger."
+        ),
+        (
+            "The entropy is that of the vocabulary; the release takes the mean of -log pi of the "
+            "trained tokens, which it measures during the updates of the step before."
         ),
         (
             "The release recomputes the old log-probabilities of tempered rollouts at temperature "

@@ -27,10 +27,10 @@ def ahpo(
     without a solution are trained by GRPO alone.
 
     Args:
-        group_size: policy rollouts per task.
+        group_size: policy rollouts per task (our choice).
         min_correct: number of correct rollouts from which a group does not imitate (our choice: 1,
             so only all-incorrect groups do).
-        clip_eps: ratios are clipped to [1 - clip_eps, 1 + clip_eps].
+        clip_eps: ratios are clipped to [1 - clip_eps, 1 + clip_eps] (our choice).
     """
     return Method(
         sampler=WithExpertSolution(GroupSampler(group_size)),
@@ -61,6 +61,7 @@ PAPER = Paper(
             "The paper sums log pi over the expert solution; the mean over its tokens puts both "
             "terms on one scale."
         ),
+        "Group, clip and the mean over answers are our choice: no source that was opened has them.",
     ),
     audit=(
         "formula compared with the catalogue's row and the file's own account; the repository was "

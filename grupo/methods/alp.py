@@ -19,7 +19,7 @@ def alp(group_size: PositiveInt = 16, length_coef: NonNegative = 1e-7) -> Method
     p is the fraction of the group's K rollouts that are correct. Reward term: "correct".
 
     Args:
-        group_size: K, rollouts per task.
+        group_size: K, rollouts per task (our choice: the notes that were opened do not give it).
         length_coef: cost per token (the paper writes beta / N and reports beta = 1e-7; N is not
             known to us, so it is 1 here).
     """
@@ -63,6 +63,7 @@ PAPER = Paper(
             "N of beta / N is not known: it is 1, so that the penalty is small. Where all answers "
             "are correct it is still the whole advantage."
         ),
+        "The clip of 0.2 and the mean over answers are GRPO's: no note that was opened has them.",
     ),
     audit=(
         "formula compared with two public notes that quote it, of which one calls N the longest "

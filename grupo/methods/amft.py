@@ -103,6 +103,10 @@ PAPER = Paper(
             "not shift the logits against the labels, while its PPO loss does; the module that "
             "makes the labels is not in the release."
         ),
+        (
+            "Advantages are whitened over the trained tokens, with 1e-8 added to the variance. The "
+            "release whitens over all positions, padding too, and adds 1e-8 to the deviation."
+        ),
         "group_size is our choice.",
     ),
     audit=(

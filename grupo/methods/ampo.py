@@ -62,7 +62,13 @@ PAPER = Paper(
         "workers/reward_manager/prob.py, exp_scripts/train_ampo.sh",
     ),
     plan="train_ampo.sh: 128 prompts per step in minibatches of 64, 2 updates",
-    missing=("Injection with a fixed probability also where the policy succeeds.",),
+    missing=(
+        "Injection with a fixed probability also where the policy succeeds.",
+        (
+            "The reward of the script: 0.9 correct + 0.1 format, and -1 more where a sequence of "
+            "ten words occurs ten times in an answer whose reward is not 0."
+        ),
+    ),
     deviations=(
         "The last wrong rollouts are replaced, which are as good as random ones.",
         "Solutions are scored by the environment; the script takes verified ones to be right.",

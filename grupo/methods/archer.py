@@ -57,12 +57,20 @@ PAPER = Paper(
     ),
     plan=(
         "run_archer_qwen2.5_1.5b_code.sh: train batch 64, minibatch 32 prompts, 3 epochs: 6 "
-        "updates per step"
+        "updates per step, fewer where groups are dropped"
     ),
-    missing=("The dual clip of 10 of the release.",),
+    missing=("The dual clip of 10 of the release.", "verl's clamp of k3 to +-10."),
     deviations=(
         "A token counts as uncertain at or above the quantile, in the release strictly above it.",
         "The mean of the KL runs over all tokens, in the release over the certain tokens alone.",
+        (
+            "The mean is over the tokens of a minibatch; the script's micro-batches have one answer"
+            " each, so that its token mean is a mean of row means."
+        ),
+        (
+            "Dropped groups leave smaller minibatches here, in the release fewer minibatches of 32 "
+            "prompts."
+        ),
     ),
     audit=(
         "masks, clips, KL weights and batch sizes compared with core_algos.py, dp_actor.py and the "

@@ -39,10 +39,11 @@ PAPER = Paper(
     ),
     plan=(
         "scripts/travel/run-qwen3-8B.sh: 16 tasks of 16 rollouts and a global batch of 256: one "
-        "update per step"
+        "update per step, at which the ratio is 1 and the clip never acts"
     ),
     missing=(
         "The other forms of the release: anchor only, round robin, Swiss and double elimination.",
+        "The temperature of 0.8 at which the script samples.",
     ),
     deviations=(
         (

@@ -142,12 +142,14 @@ PAPER = Paper(
         "code",
         "shawn0728/ARES: examples/reward_function/aepo.py, verl/trainer/ray_trainer.py,"
         " verl/workers/actor/dp_actor.py, verl/workers/rollout/vllm_rollout_spmd.py,"
-        " experiments/AEPO/config.yaml",
+        " experiments/AEPO/config.yaml, experiments/AEPO/train.sh",
     ),
     plan="config.yaml: 512 prompts per step in minibatches of 128, 4 updates",
     missing=(
         "The supervised first stage, whose traces grow with the difficulty of their task.",
-        "The weight 0.67 of the KL of incorrect rollouts on easy tasks with a high soft cost.",
+        "The weight 0.67 of the KL of incorrect rollouts on easy tasks with a high soft cost, which"
+        " the actor of the release never receives.",
+        "verl's clamp of k3 to +-10, and the top-p of 0.99 with which the configuration samples.",
         "The list of trigger words, which is a file of the release; ids are an argument here.",
     ),
     deviations=(
@@ -158,8 +160,13 @@ PAPER = Paper(
         " without a complete window do not count towards it.",
         "A trigger is the generated token, in the release the likeliest token at its place.",
         "The interval of beta counts rollout steps, in the release micro-batches.",
-        "No group is dropped: with the reward of triggers hardly any is outside of the release's"
-        " bounds of the mean reward, 0.01 and 0.99.",
+        "The reward depends on difficulty, target and alpha, as aepo.py does. The configuration has"
+        " online_filtering on, with which the release scores rollouts before it knows these three:"
+        " each counts as easy, with target 0 and alpha 0.5, and is not scored again.",
+        "No group is dropped. online_filtering replaces groups whose mean reward is at most 0.01 or"
+        " at least 0.99.",
+        "The mean is over the tokens of a minibatch; train.sh has micro-batches of one answer, so"
+        " that its token mean is a mean of row means.",
     ),
     audit="reward, targets, alpha, threshold and beta compared with the files named above",
     shown=(

@@ -93,6 +93,7 @@ PAPER = Paper(
             "rise is against the first batch's entropy at the same index. A new index, such as "
             "that of a branch in the first batch, has its own first segment as baseline."
         ),
+        "The mean is over the tokens of a minibatch, in the release of a micro-batch.",
     ),
     audit=(
         "group, initial rollouts, branches, probabilities and batch sizes compared with the run "

@@ -28,13 +28,13 @@ def arrol(
     -r log h - (1 - r) log(1 - h) on the continued rollouts.
 
     Args:
-        group_size: rollouts per task before pruning.
-        keep_fraction: fraction of rollouts that are continued.
+        group_size: rollouts per task before pruning (our choice).
+        keep_fraction: fraction of rollouts that are continued (our choice).
         prune_at: length at which rollouts are scored, in tokens (paper: 512).
-        max_new_tokens_after: limit of a continuation, in tokens.
+        max_new_tokens_after: limit of a continuation, in tokens (our choice).
         always_keep: rollouts of extreme p that are always continued (our choice).
         warmup_fraction: fraction of the run without pruning (our choice).
-        clip_eps: ratios are clipped to [1 - clip_eps, 1 + clip_eps].
+        clip_eps: ratios are clipped to [1 - clip_eps, 1 + clip_eps] (our choice).
     """
     posterior = BetaBins.from_history(10, 0.9)
     fraction = Switch(warmup_fraction, 1.0, keep_fraction)
@@ -57,7 +57,8 @@ PAPER = Paper(
     plan="not stated in any source that was opened; one update per step",
     missing=("Votes weighted by h at test time.",),
     deviations=(
-        "The choice of the subset, the constants of the posterior and the warm-up are ours.",
+        "The choice of the subset, the constants of the posterior and the warm-up are ours. So are"
+        " the group, the fraction that is continued, the clip and the mean over answers.",
         "The head's cross-entropy shares one average with the policy's loss: our reading, which no"
         " source states.",
         (

@@ -72,6 +72,13 @@ PAPER = Paper(
     catalogue=("aspo-tir",),
     source=Source("third_party", "an implementation for verl by other people (apply_aspo_shaping)"),
     plan="not stated in any source that was opened; one update per step",
+    deviations=(
+        (
+            "The position of the first call and correctness are reward terms; that implementation "
+            "searches the text for code and takes a reward above 0 as correct."
+        ),
+        "The clip of 0.2 and the mean over answers are GRPO's: no source that was opened has them.",
+    ),
     audit=(
         "compared with the catalogue's row of that implementation; the paper's equation could not "
         "be opened"

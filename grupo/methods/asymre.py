@@ -63,6 +63,12 @@ PAPER = Paper(
             "is REINFORCE with a shifted baseline."
         ),
     ),
+    deviations=(
+        (
+            "The mean is over answers of sums over tokens: no note that was opened states whether "
+            "the paper divides by the length."
+        ),
+    ),
     audit=(
         "objective compared with the abstract and a review (themoonlight.io), the margin of 0.1 "
         "and the group of 8 with two public notes on sections 5.2 and 5.3"

@@ -97,6 +97,7 @@ PAPER = Paper(
     ),
     missing=(
         "The stages as a pipeline: each is a recipe of its own here.",
+        "The temperature of 0.6 at which the scripts sample.",
         (
             "The release lowers the reward of a wrong answer without thinking to -2 where it "
             "repeats itself or has a word of 120 letters."
@@ -104,8 +105,8 @@ PAPER = Paper(
     ),
     deviations=(
         (
-            "The mean over answers is GRPO's; the release has a token mean and verl's entropy "
-            "bonus of 0.001."
+            "The mean over answers is GRPO's; the release has a token mean of each micro-batch and "
+            "verl's entropy bonus of 0.001."
         ),
     ),
     audit=(

@@ -44,6 +44,11 @@ PAPER = Paper(
     missing=("The dual clip of 3 that the release inherits from verl.",),
     deviations=(
         (
+            "The bounds are searched on a minibatch, in the release on a micro-batch of every GPU "
+            "together."
+        ),
+        "The mean is over the tokens of a minibatch, in the release of a micro-batch.",
+        (
             "The ranges are those that the README gives as the paper's; the example script has 0.8 "
             "to 0.95 and 1.2 to 2."
         ),

@@ -18,7 +18,7 @@ def bco(beta: Positive = 0.1) -> Method:
     `LabelledAnswers()`.
 
     Args:
-        beta: inverse temperature.
+        beta: inverse temperature (TRL's default).
     """
     chosen, rejected = Logistic(beta), NegatedLogistic(beta)
     loss = LabelledScore(LogRatio(), chosen, rejected, BatchMeanShift())
@@ -29,7 +29,8 @@ PAPER = Paper(
     title="Binary Classifier Optimization for Large Language Model Alignment",
     use="Answers have a label, thumbs up or down, and are no pairs.",
     tags=("preferences",),
-    trl="DPOConfig(loss_type='bco_pair'), without the shift in TRL 1.16",
+    trl="DPOConfig(loss_type='bco_pair'), without the shift in TRL 1.16; BCOConfig of "
+    "trl.experimental.bco, whose shift is the mean of all answers so far",
     checked=("golden", "properties", "reference", "run"),
     source=Source("third_party", "TRL 1.16, trl/trainer/dpo_trainer.py, loss_type 'bco_pair'"),
     plan="a pass over the pairs, one update per batch; prompts_per_step is the batch",

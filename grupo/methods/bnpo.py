@@ -86,7 +86,13 @@ PAPER = Paper(
             "Advantage decomposition for several rewards (use_advantage_decomposition, off in the "
             "script)."
         ),
-        "The dual clip of 10, which never acts at one update per step.",
+        "The dual clip of 10. At one update per step the ratio is 1, and neither clip acts.",
+    ),
+    deviations=(
+        (
+            "Where all groups have the same pass rate the release divides by a variance of 0; here "
+            "f is flat."
+        ),
     ),
     audit=(
         "formula, constants, clips, aggregation and batch sizes compared with "

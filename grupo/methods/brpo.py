@@ -59,7 +59,7 @@ PAPER = Paper(
     deviations=(
         (
             "Token sums are divided by the largest length of a trace and its answers, in the "
-            "release by the number of padded positions of the batch."
+            "release by the number of padded positions of a micro-batch."
         ),
     ),
     audit=(

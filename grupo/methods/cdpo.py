@@ -16,7 +16,7 @@ def cdpo(beta: Positive = 0.1, label_smoothing: Fraction = 0.1) -> Method:
     minimum, sigmoid(beta z) = 1 - e.
 
     Args:
-        beta: inverse temperature.
+        beta: inverse temperature (TRL's default).
         label_smoothing: probability that a pair is the wrong way round (our choice).
     """
     loss = Preference(LogRatio(), Logistic(beta, label_smoothing))

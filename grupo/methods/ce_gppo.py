@@ -65,6 +65,7 @@ PAPER = Paper(
             "rollouts (positive_loss_coeff)."
         ),
     ),
+    deviations=("The mean is over the tokens of a minibatch, in the release of a micro-batch.",),
     audit=(
         "loss, constants and batch sizes compared with compute_gppo_loss_general_beta and the 7B "
         "and 1.5B scripts"

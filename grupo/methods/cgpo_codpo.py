@@ -78,7 +78,14 @@ PAPER = Paper(
     source=Source("third_party", "TRL's draft of a CGPOTrainer, which cites eq. 14 and 18"),
     plan="not stated in any source that was opened; one update per step",
     missing=("The mixture of tasks, each with its own judges and optimizer.",),
-    deviations=("Answers of equal reward share their place.",),
+    deviations=(
+        "Answers of equal reward share their place.",
+        (
+            "Only feasible answers can be the best and only infeasible ones the worst. The draft "
+            "multiplies the rewards of the others by 0, so that one of them can be chosen: as best "
+            "where feasible rewards are negative, as worst where infeasible ones are positive."
+        ),
+    ),
     audit=(
         "formula and constants compared with the catalogue's row of TRL's draft; the paper could "
         "not be opened"

@@ -41,8 +41,10 @@ PAPER = Paper(
     deviations=(
         (
             "In groups without a feasible answer near the reference the draft imitates the "
-            "baseline answer with weight 1/2: it is no rollout here, so such groups have no loss."
+            "baseline answer with weight 1/2, if it is feasible and near the reference: it is no "
+            "rollout here, so such groups have no loss."
         ),
+        "Answers of equal R share their place; the draft takes the first.",
     ),
     audit=(
         "formula compared with the catalogue's row of TRL's draft; an earlier reader compared the "

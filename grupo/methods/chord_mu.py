@@ -77,8 +77,28 @@ PAPER = Paper(
         "mix_chord.yaml: 256 rollouts and 64 demonstrations in one minibatch of 320: one update "
         "per step"
     ),
-    missing=("A warm-up of mu from 0, which chord-mu does not use.",),
-    deviations=("mu decays over the whole run; in both scripts over 200 steps.",),
+    missing=(
+        "A warm-up of mu from 0, which chord-mu does not use.",
+        (
+            "The dual clip of 3 that Trinity-RFT's PPO loss has in later versions. At one update "
+            "per step the ratio is 1, and neither clip acts."
+        ),
+    ),
+    deviations=(
+        (
+            "mu decays over the whole run, in chord.sh and by the comments of mix_chord.yaml over "
+            "200 steps. The values of the yaml itself are another mixture: phi, and mu from 0 "
+            "to 0.5 in 200 steps, then to 0.02 in 400."
+        ),
+        (
+            "Each task has its own demonstrations; in the yaml 64 demonstrations of a data set of "
+            "their own are beside 32 tasks."
+        ),
+        (
+            "Either mean is over all tokens of the step; in Trinity-RFT over the tokens of a "
+            "micro-batch, weighted by its number of answers."
+        ),
+    ),
     audit=(
         "loss, schedule and constants of chord-mu compared with the authors' Trinity-RFT and with "
         "ms-swift's script"

@@ -50,7 +50,25 @@ PAPER = Paper(
         "mix_chord.yaml: 256 rollouts and 64 demonstrations in one minibatch of 320: one update "
         "per step"
     ),
+    missing=(
+        (
+            "The dual clip of 3 that Trinity-RFT's PPO loss has in later versions. At one update "
+            "per step the ratio is 1, and neither clip acts."
+        ),
+    ),
     deviations=(
+        (
+            "mu is 0.1, as the comments of mix_chord.yaml have it for chord-phi; the values of the "
+            "yaml itself are another mixture, mu from 0 to 0.5 in 200 steps, then to 0.02 in 400."
+        ),
+        (
+            "Each task has its own demonstrations; in the yaml 64 demonstrations of a data set of "
+            "their own are beside 32 tasks."
+        ),
+        (
+            "Either mean is over all tokens of the step; in Trinity-RFT over the tokens of a "
+            "micro-batch, weighted by its number of answers."
+        ),
         (
             "p (1 - p) is a constant of the gradient, as in the authors' code; ms-swift let a "
             "gradient through until its PR 6952."

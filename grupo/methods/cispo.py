@@ -21,8 +21,8 @@ def cispo(
 
     Args:
         group_size: rollouts per task (ScaleRL, arXiv:2510.13786: 16).
-        clip_high: weights are at most 1 + clip_high (ScaleRL: 4; the paper tunes it and does not
-            give the value).
+        clip_high: weights are at most 1 + clip_high (ScaleRL, by TRL's index of papers, has a cap
+            of 5; the paper tunes it and does not give the value).
         clip_low: weights are at least 1 - clip_low (paper: no lower bound).
     """
     return Method(
@@ -49,8 +49,8 @@ PAPER = Paper(
     missing=("Dynamic sampling and the length penalty that the paper takes over from DAPO.",),
     deviations=(
         (
-            "The paper tunes the upper bound and does not give it: 4 and the group of 16 are "
-            "ScaleRL's."
+            "The paper tunes the upper bound and does not give it: the cap of 5 and the group of "
+            "16 are ScaleRL's, as TRL's index of papers has them."
         ),
     ),
     audit=(

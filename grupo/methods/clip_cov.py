@@ -101,6 +101,7 @@ PAPER = Paper(
             "The covariance is that of the minibatch, in the release of the micro-batch, where "
             "tokens that PPO's clip stops are left out."
         ),
+        "The mean is over the tokens of a minibatch, in the release of a micro-batch.",
     ),
     audit=(
         "loss, constants, clips and batch sizes compared with compute_policy_loss_clip_cov and the "

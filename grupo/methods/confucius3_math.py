@@ -26,7 +26,7 @@ def confucius3_math(
     The loss gains entropy_coef |H - target_entropy|; mu is the mean of R over the group.
 
     Args:
-        group_size: rollouts per task.
+        group_size: rollouts per task (our choice).
         target_entropy: entropy that the loss steers to, in nats.
         entropy_coef: weight of the entropy loss.
     """
@@ -91,7 +91,8 @@ PAPER = Paper(
             "The entropy target, hardness weights and dynamic sampling act together; in the report "
             "the first ends where the others begin."
         ),
-        "Group, clip and rounds of generation are DAPO's: the report does not give them.",
+        "The report does not give group, clip and rounds of generation: clip and rounds are DAPO's,"
+        " the group of 8 is our choice (DAPO: 16).",
         "The sum over tokens is divided by their number.",
     ),
     audit=(

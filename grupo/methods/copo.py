@@ -19,7 +19,7 @@ from grupo.rollouts.samplers import GroupSampler
 
 
 def copo(
-    group_size: PositiveInt = 8,
+    group_size: PositiveInt = 6,
     clip_eps: NonNegative = 0.2,
     entropy_slope: NonNegative = 5.0,
     entropy_midpoint: NonNegative = 1.0,
@@ -31,7 +31,7 @@ def copo(
     Reward term: "cluster", the same for equal answers.
 
     Args:
-        group_size: rollouts per task (our choice).
+        group_size: rollouts per task (run_copo.sh: 6).
         clip_eps: ratios are clipped to [1 - clip_eps, 1 + clip_eps].
         entropy_slope: slope of the mixing weight, per bit (authors' README: 5).
         entropy_midpoint: entropy at which both losses weigh the same, in bits (README: 1).
@@ -120,8 +120,12 @@ PAPER = Paper(
     tags=("advantage", "entropy"),
     checked=("golden", "properties", "run"),
     catalogue=("copo",),
-    source=Source("code", "run_copo.sh, README and the policy loss (soft-with-zero)"),
-    plan="run_copo.sh: 16 updates per step",
+    source=Source(
+        "code",
+        "hijih/copo-code, verl/run_copo.sh, README.md and compute_policy_loss_with_global of "
+        "verl/trainer/ppo/core_algos.py ('soft with zero')",
+    ),
+    plan="run_copo.sh: train batch 512, minibatch 32 prompts: 16 updates per step",
     missing=("The dual clip at 3 of the released losses.",),
     deviations=("The consistency factor is off, as in run_copo.sh; the paper has it.",),
     audit="loss, gate of each rollout and constants compared with the released code",

@@ -102,6 +102,10 @@ PAPER = Paper(
     ),
     deviations=(
         "Without a critic the repetition reward has no baseline: no repetition, no penalty.",
+        (
+            "The reward of length is standardised within its group, and A is not whitened; the "
+            "release has the advantages of its critic, whitened over all tokens of a batch."
+        ),
     ),
     audit=(
         "rewards, penalty, n-gram size, discounts and batch sizes compared with the script of "

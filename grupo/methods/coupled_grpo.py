@@ -64,11 +64,17 @@ PAPER = Paper(
         "apple/ml-diffucoder, recipes/config_coupled_code.yaml and src/open_r1/coupled_grpo.py",
     ),
     plan="config_coupled_code.yaml: num_iterations 2: 2 updates per step on the same rollouts",
+    missing=(
+        "The reward of the configuration: 2 x code + 0.5 x format.",
+        "The top-p of 0.95 of the release's sampling.",
+    ),
     deviations=(
         (
-            "A mask is drawn for a step and each answer has its own masking ratio; in the release "
-            "a mask is drawn for each of the two passes, with one ratio for the batch."
+            "A mask is drawn for a step and each answer has its own masking ratio. The release "
+            "draws two masks, each with one ratio; since its counter moves before the loss reads "
+            "it, either half of the batch keeps one of them in both passes."
         ),
+        "The mean is over the tokens of the batch, in the release of 5 answers at a time.",
     ),
     audit=(
         "loss, advantages and constants compared with coupled_grpo.py and the configuration, the "

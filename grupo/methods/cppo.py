@@ -89,14 +89,16 @@ PAPER = Paper(
             "Dynamic completion allocation: the places of pruned answers are filled with answers "
             "to further prompts."
         ),
+        "The dual clip of 10 of the release for verl.",
     ),
     deviations=(
         "Each row of a rollout counts separately.",
         "Pruned rows still have a forward pass, at weight 0; `pods` avoids it.",
         (
-            "The release prunes over the rows of a device, not of a group, and takes the mean over "
-            "tokens."
+            "The release for TRL prunes over the rows of a device, not of a group, and takes the "
+            "mean over tokens. Standard deviations gain 1e-4 there, 1e-6 here."
         ),
+        "The release for verl prunes over all rows of a step; its mean is over answers, as here.",
     ),
     audit=(
         "pruning, KL, group and iterations compared with the scripts and recipes for TRL and verl"

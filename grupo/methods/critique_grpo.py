@@ -26,7 +26,7 @@ def critique_grpo(
     A step makes 2 updates, one on each of 2 minibatches.
 
     Args:
-        max_length: constant that token sums are divided by.
+        max_length: constant that token sums are divided by, in tokens (script: 6,144).
         group_size: first answers per task.
         shaping_constant: constant of f.
         entropy_coef: reward per nat of entropy.
@@ -61,7 +61,10 @@ PAPER = Paper(
     ),
     missing=("Critiques of a stronger model: with_critique(..., critique=yours).",),
     deviations=(
-        "The best second attempt is kept; the release keeps any where none is correct.",
+        (
+            "The second attempt takes one place of the group (n_prefix 1, as a comment of the "
+            "release prints it). The script leaves n_prefix at -1, at which every place gets it."
+        ),
         (
             "A is not divided by the standard deviation, as in the paper; the release divides: its "
             "trainer reads norm_adv_by_std_in_grpo, which is True, and not the script's "
@@ -78,7 +81,8 @@ PAPER = Paper(
     ),
     audit=(
         "loss, shaping, entropy bonus, group and batch sizes compared with the loss and the run "
-        "script, whose clip and token mean are off"
+        "script, whose clip and token mean are off; the choice of the second attempt with "
+        "process_refinement_groups: the first correct one, else the first of the highest score"
     ),
     shown=("tests/methods/test_toys.py::test_hinted_training_solves_locks_unsolved_by_grpo",),
 )

@@ -82,6 +82,10 @@ PAPER = Paper(
     deviations=(
         "The start of both schedules and the mean over kept tokens are our choice.",
         "The whole batch of the paper is the minibatch here.",
+        (
+            "A clip of 0.2 on both sides and no KL divergence are our choice: no source that was "
+            "opened gives the paper's."
+        ),
     ),
     audit=(
         "selection of rollouts and tokens and the linear schedule compared with a public note; the "

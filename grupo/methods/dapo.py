@@ -75,6 +75,8 @@ PAPER = Paper(
         "A round generates the missing groups only, in the script 3 x 512 prompts.",
         "After the last round a step trains on fewer groups; the script ends with an error after 10"
         " batches.",
+        "The mean is over the tokens of a minibatch; verl of the script's time took it over a"
+        " micro-batch, which counts by its share of the answers.",
     ),
     audit=(
         "formulas as cited in the file; constants and batch sizes compared with "

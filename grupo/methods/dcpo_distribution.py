@@ -52,13 +52,20 @@ PAPER = Paper(
         "examples/qwen-math-7b-DCPO.sh",
     ),
     plan="examples/config.yaml: rollout batch 512, global batch 128 prompts: 4 updates per step",
-    missing=("The dual clip of 3 of the release.",),
+    missing=(
+        "The dual clip of 3 of the release.",
+        "Sampling with top_p 0.99, which is a choice of the recipe.",
+    ),
     deviations=(
         (
             "Where no rollout is correct the release divides by 0; here a is 0. The entropy is 0 "
             "before the first update, as released."
         ),
         "The mean is over the tokens of a minibatch, in the release of 4 rollouts at a time.",
+        (
+            "The entropy is that over the vocabulary; the release takes minus the mean "
+            "log-probability of the trained tokens."
+        ),
     ),
     audit=(
         "bonus, thresholds, temperatures, token mean and batch sizes compared with ray_trainer.py, "

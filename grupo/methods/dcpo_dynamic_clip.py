@@ -122,10 +122,23 @@ PAPER = Paper(
             "Clip constants and cap are those of the README, which gives the paper's; the scripts "
             "have 0.2 and 0.28."
         ),
+        (
+            "A task's history acts, as in the README. run_base.sh leaves "
+            "reward_model.use_old_mean.enable False, at which each group counts as the first."
+        ),
+        (
+            "Rows count the same, as the README has it. The code's only-token-mean is the mean "
+            "over the tokens of a micro-batch, which counts by its share of the answers."
+        ),
+        ("The rows of a group are summed; the code's loss is smaller by the group size, 16."),
+        (
+            "Standard deviations gain 1e-6; the release adds nothing, and sets the advantage to 0 "
+            "where the deviation is 0."
+        ),
     ),
     audit=(
-        "bounds, cap and loss compared with core_algos.py, smoothed advantages with the README, "
-        "batch sizes with the scripts"
+        "bounds, cap and loss compared with core_algos.py, smoothed advantages with the README "
+        "and with compute_dcpo_outcome_advantage, batch sizes with the scripts"
     ),
     shown=("docs/claims.md#reuse",),
 )

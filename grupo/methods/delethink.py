@@ -67,6 +67,14 @@ PAPER = Paper(
         "whatever the number of rows"
     ),
     missing=("Sampling at temperature 0.6, which is a choice of the recipe.",),
+    deviations=(
+        (
+            "A minibatch holds whole groups, and its mean is over its rollouts. The release cuts "
+            "the rows of all chunks into halves; it takes the mean over rows, times the rows per "
+            "rollout of the step."
+        ),
+        "The release drops rows until the devices can share the rest equally.",
+    ),
     audit=(
         "chunks, carried tokens, clips, dual clip, cap, aggregation and updates compared with the "
         "configuration of the released run and with compute_policy_loss_vanill_no_aggr"

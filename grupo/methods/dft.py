@@ -32,7 +32,7 @@ def probability(pi: Signals, batch: Batch) -> PerAction:
 PAPER = Paper(
     title="On the Generalization of SFT: A Reinforcement Learning Perspective with Reward "
     "Rectification",
-    use="Supervised fine-tuning forgets more than it learns.",
+    use="Demonstrations exist, and what is learned from them should generalise.",
     tags=("sft",),
     trl="SFTConfig(loss_type='dft')",
     checked=("golden", "properties", "run"),
@@ -41,6 +41,12 @@ PAPER = Paper(
         "yongliang-wu/DFT, verl/verl/trainer/fsdp_dft_trainer.py and verl/train_dft.sh",
     ),
     plan="train_dft.sh: one pass over the demonstrations, batch 256: one update per step",
+    deviations=(
+        (
+            "The mean is over the tokens of the batch. The release takes it over 4 demonstrations "
+            "of a device, and adds the gradients of a device without dividing by their number."
+        ),
+    ),
     audit=(
         "weight and mean over tokens compared with fsdp_dft_trainer.py, the batch with its script"
     ),

@@ -24,7 +24,7 @@ def dhpo(
     entropy_weight = 0, base_weight = 0.5 is averaged mixing, 1 has GRPO's loss, 0 GSPO's.
 
     Args:
-        group_size: rollouts per task.
+        group_size: rollouts per task (our choice).
         base_weight: weight of the token ratio for the most certain token of a row.
         entropy_weight: increase of that weight up to the most uncertain token.
     """

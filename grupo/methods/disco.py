@@ -51,8 +51,13 @@ PAPER = Paper(
         "scripts/train/run_disco_logL_1.5b_8k.sh",
     ),
     plan="run_disco_logL_1.5b_8k.sh: train batch 128, minibatch 32 prompts: 4 updates per step",
+    missing=("Sampling at temperature 0.6, which is a choice of the recipe.",),
     deviations=(
         "An answer is correct if its reward is positive, in the release if it is 1.",
+        (
+            "K is the mean over a minibatch of 256 answers; the release takes it, and the penalty, "
+            "over 32 answers at a time, 4 of each of 8 devices."
+        ),
         (
             "The score is the log-likelihood; the ratio score of the paper is "
             "DiscriminativeLoss(mean_ratio, tau=1.0)."

@@ -164,6 +164,13 @@ PAPER = Paper(
         " which is k3.",
         "A correctness ratio equal to a threshold of difficulty-aware DLER counts as the easier"
         " side; section 3.5 does not decide it.",
+        "A round generates the missing groups only, in the released script 384 prompts, in as many"
+        " rounds as it takes.",
+        "The mean is over the tokens of a minibatch, in the release over those of a micro-batch,"
+        " which counts by its share of the answers.",
+        "r is 0 beyond max_length, as in the paper, and the filter reads this r. The release"
+        " multiplies the reward of a truncated answer by 0.1 (stop_properly_penalty), and filters"
+        " by the rewards before that.",
     ),
     audit="Formula and constants compared with the full text and with dler_slurm.sh.",
     shown=("docs/claims.md#padded",),

@@ -82,7 +82,8 @@ PAPER = Paper(
     tags=("clipping", "off-policy"),
     equals_grpo_when="there is one update per step and the engine's log-probabilities are "
     "the trainer's",
-    verl="loss_mode='dppo_kl'; its cap is clip_ratio_c, 3 from the actor's config, not 20",
+    verl="loss_mode='dppo_kl' with rollout_correction.bypass_mode=True, so that its old policy is "
+    "the sampler; its cap is clip_ratio_c, 3 from the actor's config, not 20",
     checked=("golden", "properties", "reference", "run"),
     source=Source(
         "code",

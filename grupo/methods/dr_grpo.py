@@ -53,6 +53,10 @@ PAPER = Paper(
         "examples/qwen2.5-math-7b.sh: 128 prompts of 8 answers, train batch 128 answers, 1 epoch: "
         "8 updates per step"
     ),
+    missing=("The reward 0 of an answer without an end token, as in train_zero_math.py.",),
+    deviations=(
+        "A minibatch holds whole groups; the learner of sail-sg/oat shuffles answers into them.",
+    ),
     audit=(
         "arithmetic compared with TRL 1.16 and verl 0.9.1; group and batch sizes with the scripts "
         "and with the learner of sail-sg/oat"

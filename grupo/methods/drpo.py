@@ -80,10 +80,16 @@ PAPER = Paper(
         "scripts/train/run_drpo_1.5b_8k.sh",
     ),
     plan="run_drpo_1.5b_8k.sh: train batch 128, minibatch 32 prompts: 4 updates per step",
+    missing=("Sampling at temperature 0.6, which is a choice of the recipe.",),
     deviations=(
         (
             "w is normalised among correct answers alone, as released, so its constant factor "
             "cancels and is left out."
+        ),
+        "An answer is correct if its reward is positive, in the release if it is 1.",
+        (
+            "K is the mean over a minibatch of 256 answers; the release takes it, and the penalty, "
+            "over 32 answers at a time, 4 of each of 8 devices."
         ),
     ),
     audit=(

@@ -18,8 +18,8 @@ def dual_clip(
     1 + clip_eps. A = (r - mean(r)) / std(r) and the mean over answers are GRPO's.
 
     Args:
-        group_size: rollouts per task.
-        clip_eps: ratios are clipped to [1 - clip_eps, 1 + clip_eps].
+        group_size: rollouts per task (our choice).
+        clip_eps: ratios are clipped to [1 - clip_eps, 1 + clip_eps] (verl's default).
         dual_clip: c of the paper (3, as we remember it).
     """
     return Method(
@@ -41,6 +41,7 @@ PAPER = Paper(
         "never acts"
     ),
     missing=("The paper's control dependencies, action masks and target attention for games.",),
+    deviations=("Advantages and the mean over answers are GRPO's; verl's mean is over tokens.",),
     audit=(
         "arithmetic compared with TRL 1.16 and verl 0.9.1; the paper could not be opened and c = 3 "
         "is from memory"

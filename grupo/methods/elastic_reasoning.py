@@ -20,7 +20,7 @@ def elastic_reasoning(
     """GRPO on rollouts with one token budget for the thinking and another for the answer.
 
     `think_end` is forced where the policy has not generated it within `thinking_tokens`. A = (r -
-    mean(r)) / std(r) for both parts. The trained policy also keeps other budgets.
+    mean(r)) / std(r) for both parts.
 
     A step makes 2 updates, one on each of 2 minibatches.
 
@@ -55,8 +55,8 @@ PAPER = Paper(
     deviations=(
         "A forced `think_end` is masked; the release trains on it like on sampled tokens.",
         (
-            "The mean over answers is GRPO's; the release has a token mean and verl's entropy "
-            "bonus of 0.001."
+            "The mean over answers is GRPO's; the release has the token mean of a micro-batch and "
+            "verl's entropy bonus of 0.001."
         ),
     ),
     audit="budgets, KL, group and batch sizes compared with the script",

@@ -31,7 +31,7 @@ def em_rl_sequence(group_size: PositiveInt = 4, kl_coef: NonNegative = 0.001) ->
 
 PAPER = Paper(
     title="The Unreasonable Effectiveness of Entropy Minimization in LLM Reasoning",
-    use="No verifier exists, and a few ways to the answer should stay, not one.",
+    use="No verifier exists, and answers that the policy finds likely should get likelier.",
     tags=("unsupervised", "entropy"),
     checked=("golden", "properties"),
     source=Source("paper", "eq. 3, table 1 and section 3.3 of the paper"),

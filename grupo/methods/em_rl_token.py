@@ -30,7 +30,7 @@ def em_rl_token(group_size: PositiveInt = 4, kl_coef: NonNegative = 0.001) -> Me
 
 PAPER = Paper(
     title="The Unreasonable Effectiveness of Entropy Minimization in LLM Reasoning",
-    use="No verifier exists, and long reasoning loses its way.",
+    use="No verifier exists, and the policy should be more certain at every token.",
     tags=("unsupervised", "entropy"),
     checked=("golden", "properties"),
     source=Source("paper", "eq. 4, table 1 and section 3.3 of the paper"),

@@ -44,7 +44,7 @@ def ema_pg(
 PAPER = Paper(
     title="EMA Policy Gradient: Taming Reinforcement Learning for LLMs with EMA Anchor and Top-k "
     "KL",
-    use="A fixed reference slows a long run, and training without a reference is unstable.",
+    use="A run is long, and its KL divergence should be from a reference that follows the policy.",
     tags=("kl",),
     trl="sync_ref_model=True, ref_model_mixup_alpha, ref_model_sync_steps, with beta > 0: k3",
     checked=("golden", "properties", "run"),
@@ -56,6 +56,7 @@ PAPER = Paper(
     plan="train_deepscaler_8k_ema_pg.sh: train batch 128, minibatch 64 prompts: 2 updates per step",
     missing=(
         "Truncated answers are masked in the script.",
+        "The later stages of 16,384 and 24,576 tokens, in which truncated answers count.",
         "The dual clip of 3, which is the default of the release's configuration.",
         "The importance weight of the KL term (use_kl_iw of the search script).",
     ),

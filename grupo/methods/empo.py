@@ -92,8 +92,9 @@ PAPER = Paper(
         "trl/src/open_r1/rewards.py",
     ),
     plan=(
-        "config_EMPO_NM_COT_20K_1.5B.yaml: 7 answers to each of 16 prompts in one optimizer step: "
-        "one update per step"
+        "config_EMPO_NM_COT_20K_1.5B.yaml and EMPOTrainer.compute_loss: 7 processes take a prompt "
+        "each, 16 times: 7 answers to each of 112 prompts in one optimizer step: one update per "
+        "step, at which the clip never acts"
     ),
     missing=(
         "The verl variant: groups of 16, GSPO's ratio and clips, 8 updates per step.",
@@ -107,6 +108,7 @@ PAPER = Paper(
             "The paper keeps questions with d_low < H < d_high; the TRL code drops only groups "
             "whose answers all differ (max_entropy = 1), the verl code those with max p < 1/4."
         ),
+        "Standard deviations gain 1e-6, in the TRL code 1e-4. That code has no clip.",
     ),
     audit=(
         "reward and entropy threshold compared with get_empo_math_reward, group, KL and batch "

@@ -65,6 +65,12 @@ PAPER = Paper(
         "and kappa 2",
     ),
     plan="not stated in any source that was opened; one update per step",
+    deviations=(
+        (
+            "A clip of 0.2 on both sides, the mean over tokens and no KL divergence are our "
+            "choice: no source that was opened gives the paper's."
+        ),
+    ),
     audit=(
         "formula compared with a public survey that quotes it, constants with two implementations "
         "by other people"

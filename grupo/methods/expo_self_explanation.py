@@ -60,7 +60,10 @@ PAPER = Paper(
         "ExP-DPO, pairs of an explanation and an own answer.",
         "The term in groups without a success alone: Rescue(..., when=AllIncorrect()).",
     ),
-    deviations=("The weight beta, its linear decay to 0 and the prompt are our choice.",),
+    deviations=(
+        "The weight beta, its linear decay to 0 and the prompt are our choice.",
+        "So are the clip of 0.2, the mean over answers and no KL divergence.",
+    ),
     audit="added term and its decay compared with the note that the catalogue's row quotes",
     shown=(
         "tests/methods/test_expo_self_explanation.py"

@@ -29,7 +29,8 @@ def flow_grpo(
     Args:
         group_size: rollouts per task (authors' code: 24).
         clip_eps: ratios are clipped to [1 - clip_eps, 1 + clip_eps] (authors' code: 0.0001).
-        kl_coef: weight of the KL divergence from the reference policy (authors' code: 0.04).
+        kl_coef: weight of the KL divergence from the reference policy (authors' code: 0.04 for
+            OCR and GenEval, 0.01 for PickScore).
         max_advantage: advantages are clamped to [-max_advantage, max_advantage] (authors' code:
             5.0).
         minibatches: minibatches of a step, with one update each (authors' code: 2).
@@ -71,6 +72,7 @@ PAPER = Paper(
             "The KL is over the variance of the step, sigma^2 dt, as in the paper's closed form; "
             "the scripts' is over sigma^2."
         ),
+        "A minibatch holds whole groups; the scripts shuffle the images of a device into them.",
     ),
     audit=(
         "group, clips, KL weight and updates compared with the SD 3.5 configurations; arithmetic "

@@ -74,7 +74,7 @@ PAPER = Paper(
     checked=("golden", "properties", "reference", "run"),
     source=Source(
         "code",
-        "Xuekai-Zhu/FlowRL, verl@FlowRL/verl/workers/actor/dp_actor.py and "
+        "Xuekai-Zhu/FlowRL, folder verl@FlowRL: verl/workers/actor/dp_actor.py and "
         "command/training/math/flowrl_7B_math.sh",
     ),
     plan="flowrl_7B_math.sh: train batch 512, minibatch 32 prompts: 16 updates per step",
@@ -86,6 +86,10 @@ PAPER = Paper(
         (
             "log Z is a linear head on the last state of the task, in the release three layers on "
             "the mean of its states."
+        ),
+        (
+            "The mean is over the answers of a minibatch; in the release every micro-batch counts "
+            "the same, whatever its number of answers."
         ),
     ),
     audit=(

@@ -83,6 +83,7 @@ PAPER = Paper(
         "rl/verl/lib/src/rewards/math_reward.py and run_grpo_math_7b.sh",
     ),
     plan="run_grpo_math_7b.sh: train batch 128, minibatch 128 prompts: one update per step",
+    missing=("Sampling at temperature 0.6, which is a choice of the recipe.",),
     deviations=(
         (
             "The released reward averages two checks for f, thinking block and answer, and gives "

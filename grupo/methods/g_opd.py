@@ -78,6 +78,13 @@ PAPER = Paper(
     missing=(
         "Several teachers, of which a tag of the task selects one.",
         "Truncated importance weights between sampler and trainer with a cap of 5.",
+        "The dual clip of 3 of the release's configuration, which never acts at one update.",
+    ),
+    deviations=(
+        (
+            "The mean is over the tokens of a minibatch; the script's micro-batches have one answer"
+            " each, so that its token mean is a mean of row means."
+        ),
     ),
     audit="advantage, lambda, group, KL and batch sizes compared with dp_actor.py and the script",
 )

@@ -108,6 +108,7 @@ PAPER = Paper(
         "Without `parts`, M is measured within one group, which is split by what its rollouts did.",
         "With `parts`, the rollouts of all parts are trained on, as one group.",
         "Margin, weights and the form of the length reward are our choice.",
+        "So are the clip of 0.2, the mean over answers and no KL divergence.",
     ),
     audit="compared with the catalogue's row of those reviews; no repository could be found",
     shown=("docs/vision_shown/geometryzero.md#results",),

@@ -22,7 +22,7 @@ def gdpo(
         group_size: rollouts per task (authors' script for TRL: 16, for verl: 4).
         reward_terms: names of the reward terms r_k.
         reward_weights: their weights w_k.
-        clip_eps: ratios are clipped to [1 - clip_eps, 1 + clip_eps] (our choice).
+        clip_eps: ratios are clipped to [1 - clip_eps, 1 + clip_eps] (default of both forks: 0.2).
     """
     per_term = PerRewardTerm(
         chain(Center(), ScaleByStd(eps=1e-4)), tuple(zip(reward_terms, reward_weights, strict=True))
@@ -59,7 +59,7 @@ PAPER = Paper(
         (
             "The mean is over answers and there is no KL, as remembered of the paper. The "
             "authors' TRL run has the defaults of its fork, a token mean (loss_type bnpo) and a KL "
-            "of 0.04. Their verl run has a token mean and no KL."
+            "of 0.04. Their verl run has a token mean, verl's entropy bonus of 0.001 and no KL."
         ),
     ),
     audit=(

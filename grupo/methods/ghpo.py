@@ -62,6 +62,8 @@ PAPER = Paper(
     ),
     deviations=(
         "The mean over tokens is over the step, the trainer's (`bnpo`) over each device's batch.",
+        "A rollout is correct if its reward is above 0.5, in the trainer if its accuracy is above"
+        " 0: its format, of weight 0.5, does not count.",
     ),
     audit=(
         "fractions, cut by characters, lead-in, whole groups redone under the hinted prompt, clip, "

@@ -87,6 +87,7 @@ PAPER = Paper(
             "equal."
         ),
         "A small penalty for invalid actions, which belongs to the environment.",
+        "The dual clip of 3 and the entropy bonus of 0.001 of the fork's configuration.",
     ),
     deviations=(
         (
@@ -96,6 +97,10 @@ PAPER = Paper(
         (
             "The mean of r runs over rollouts, as in the paper; in the release over steps, so that "
             "long rollouts weigh more."
+        ),
+        (
+            "The mean is over the tokens of the batch, in the release over those of 32 turns of a "
+            "device at a time."
         ),
     ),
     audit=(

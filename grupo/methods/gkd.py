@@ -14,7 +14,7 @@ def gkd(group_size: PositiveInt = 1) -> Method:
     Sampling is not differentiated, and the reward is not read. The recipe defines "teacher".
 
     Args:
-        group_size: rollouts per task.
+        group_size: rollouts per task (our choice).
     """
     return Method(sampler=GroupSampler(group_size), advantage=zero_advantage, loss=JSD("teacher"))
 
@@ -25,12 +25,15 @@ PAPER = Paper(
     tags=("distillation",),
     trl="GKDTrainer, experimental: lmbda is the share of own rollouts, beta the mixture of its JSD",
     checked=("golden", "properties", "run"),
-    source=Source("third_party", "TRL's GKDTrainer, which cites the paper"),
+    source=Source(
+        "third_party",
+        "TRL's GKDTrainer, which cites the paper, and TRL's index of papers",
+    ),
     plan="not stated in any source that was opened; one update per step, as in TRL's GKDTrainer",
     missing=(
         (
             "A mixture with a fixed set of answers: the paper's lambda, the fraction of the "
-            "student's own rollouts, is 1."
+            "student's own rollouts, is 1. TRL has 0.5, by default and for the paper's setting."
         ),
     ),
     deviations=(
@@ -39,6 +42,9 @@ PAPER = Paper(
             '.replace(loss=ForwardKL("teacher")) covers all modes of the teacher, '
             '.replace(loss=ReverseKL("teacher")) its main ones.'
         ),
+        "The mean is over the tokens of an answer and then over answers; TRL's is over all tokens.",
+        "group_size is our choice, 1.",
     ),
-    audit="compared with TRL's GKDTrainer by its options; the paper could not be opened",
+    audit="divergence, mean and options compared with TRL's GKDTrainer; the paper could not be "
+    "opened",
 )

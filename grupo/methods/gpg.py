@@ -22,7 +22,7 @@ def gpg(group_size: PositiveInt = 8) -> Method:
     loss = -A log pi, mean over all tokens of the batch (eq. 5 and 7, with F_norm = 1).
 
     Args:
-        group_size: rollouts per task (our choice).
+        group_size: rollouts per task (authors' recipe of train.sh: 8).
     """
     return Method(
         sampler=GroupSampler(group_size),
@@ -54,17 +54,18 @@ PAPER = Paper(
     checked=("golden", "properties", "reference", "run"),
     source=Source(
         "code",
-        "AMAP-ML/GPG: open-r1/src/open_r1/gpg_trainer.py and the README's table (F_norm = "
-        "1, alpha = B / (B - M))",
+        "AMAP-ML/GPG: open-r1/src/open_r1/gpg_trainer.py, open-r1/train.sh with its recipe "
+        "config_simple_rl_math_l35_v1.yaml, and the README's table (F_norm = 1, "
+        "alpha = B / (B - M))",
     ),
     plan=(
-        "one update per step: gpg_trainer.py takes the gradient of log pi once on each "
-        "generated batch"
+        "one update per step: gpg_trainer.py takes the gradient of log pi once on each generated "
+        "batch, and train.sh accumulates those of 4 batches"
     ),
     missing=(
         (
             "Sampling again while fewer than beta_th = 0.6 of the groups are informative (0.5 "
-            "by default in the release): .replace(filter=keep_nonzero_std, "
+            "in train.sh): .replace(filter=keep_nonzero_std, "
             "curriculum=DynamicSampling(ShuffledTasks(), 10))."
         ),
     ),
@@ -73,6 +74,8 @@ PAPER = Paper(
             "alpha is unbounded: the release refills the batch first, which keeps it at most 2 "
             "(1.67 in the paper)."
         ),
+        "alpha and the token mean are those of the whole step. The release has an alpha for each "
+        "of the accumulated batches, and a token mean for each device.",
     ),
     audit=(
         "advantage, loss, token mean and alpha compared with gpg_trainer.py; alpha of "

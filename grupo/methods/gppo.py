@@ -51,13 +51,15 @@ PAPER = Paper(
     missing=(
         "An imitation loss on correct answers, weight 0.1 (positive_loss_coeff in both scripts).",
         "The dual clip at 10 of the scripts, beyond which tokens with A < 0 have no gradient.",
-        "Groups of equal accuracy are dropped in the scripts: .replace(filter=keep_nonzero_std).",
+        "Groups of equal accuracy are dropped in the scripts: .replace(filter=keep_nonzero_std). "
+        "The scripts generate 256 prompts and train on at most 128 of those that remain.",
     ),
     deviations=(
         (
             "The value of the loss differs from the release's, clip bound / sg(r) * r; the "
             "gradient is the same."
         ),
+        "The mean is over the tokens of a minibatch, in the release of a micro-batch.",
     ),
     audit="gradient compared with compute_gppo_loss, constants and plan with both run scripts",
     shown=("docs/claims.md#reuse",),

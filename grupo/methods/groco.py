@@ -17,7 +17,7 @@ def groco(group_size: PositiveInt = 8, steepness: Positive = 1.0) -> Method:
 
     Args:
         group_size: rollouts per task (our choice).
-        steepness: inverse width of a comparator, per nat (our choice).
+        steepness: inverse width of a comparator, per nat (authors' configs: 1, per unit of cosine).
     """
     return Method(
         sampler=GroupSampler(group_size),
@@ -34,13 +34,21 @@ PAPER = Paper(
     checked=("golden", "properties", "run"),
     catalogue=("groco",),
     source=Source(
-        "abstract", "and the definition of a differentiable sorting network, from memory"
+        "code",
+        "ninatu/learning_by_sorting: learning_by_sorting/losses/groco.py and "
+        "configs/2views_100ep.yaml; the definition of a differentiable sorting network from memory",
     ),
-    plan="not stated in any source that was opened; one update per step",
+    plan="the release makes one update for each batch of images; here one update per step",
+    missing=(
+        "The selection of the ten nearest negatives (topk_neg).",
+        "The stopped gradient: in the release it reaches the anchor's embedding alone (stop_grad).",
+    ),
     deviations=(
         "The paper sorts distances of images; here mean log-likelihoods of answers are sorted.",
         "Places are those of equal rewards, of which the paper has two: positives and negatives.",
+        "group_size is our choice, 8.",
     ),
-    audit="network compared with its definition: doubly stochastic, and a permutation in the limit",
+    audit="loss, order of the inputs and steepness compared with groco.py and the config; network "
+    "compared with its definition: doubly stochastic, and a permutation in the limit",
     shown=("docs/comparisons/preferences.md#groco-a-list-at-once-or-its-pairs",),
 )

@@ -49,8 +49,8 @@ PAPER = Paper(
     ),
     deviations=(
         (
-            "The standard deviation is by n - 1: the paper does not define it; torch and the "
-            "common implementations have n - 1."
+            "The standard deviation is by n - 1, with 1e-6 added: the paper does not define it; "
+            "torch and the common implementations have n - 1."
         ),
         "clip_eps is PPO's 0.2 and group_size 8: the paper gives no clip and samples 64.",
     ),

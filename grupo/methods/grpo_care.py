@@ -96,7 +96,8 @@ PAPER = Paper(
     deviations=(
         (
             "A rollout without an answer has no bonus; in the release its likelihood is that of "
-            "no token, 1, which the cap lowers to 0.95, so that it has the bonus if it is correct."
+            "no token, 1, which the cap lowers to 0.95, so that it has the bonus if it is correct. "
+            "If it is correct, its likelihood counts in the mean: as 0 here, as 0.95 there."
         ),
     ),
     audit=(

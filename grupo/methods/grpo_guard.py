@@ -22,7 +22,7 @@ def grpo_guard(
     Signals: KL(pi, old) of each step, "step/std" its noise s and "step/dt" its length.
 
     Args:
-        group_size: rollouts per task.
+        group_size: rollouts per task (our choice; verl-omni's script: 16).
         clip_eps: ratios R' are clipped to [1 - clip_eps, 1 + clip_eps] (verl-omni: 2e-6).
         minibatches: minibatches of a step, with one update each.
     """
@@ -76,7 +76,8 @@ PAPER = Paper(
     catalogue=("grpo-guard",),
     source=Source(
         "third_party",
-        "verl-omni: docs/algo/grpo_guard.md and its script for Qwen-Image; TeleBoost's tests of "
+        "verl-omni: docs/algo/grpo_guard.md, diffusion_algos.py and the script "
+        "examples/grpoguard_trainer/qwen_image/run_qwen_image_ocr_lora.sh; TeleBoost's tests of "
         "eq. 8 and 12 (the catalogue's row)",
     ),
     plan=(
@@ -86,10 +87,14 @@ PAPER = Paper(
     missing=(
         "The weight of DanceGRPO's noise, beta_t = 1 + eta^2 (1 - t) / (2 t).",
         "Advantages clipped to +-5, as in Flow-GRPO's stack.",
+        "The window of denoising steps that are trained on (sde_window_size 2, range 0 to 5).",
     ),
     deviations=(
         "beta_t = 1, the weight for Flow-GRPO's noise.",
         "dt has a floor of 1e-3, our choice.",
+        "The standard deviation is that of the group, with 1e-6 added. verl-omni divides by that "
+        "of the batch, with 1e-4 added (global_std, the default of its estimator).",
+        "group_size is our choice, 24.",
     ),
     audit=(
         "ratio, its centring, the weight 1 / dt, the clip of 2e-6 and the plan compared with "

@@ -22,8 +22,8 @@ def grpo_lambda_length_reward(
     """GRPO with a length reward in the best-solved groups, reward 1 or 0 in all others.
 
     Args:
-        group_size: rollouts per task.
-        top_group_fraction: fraction of groups with the length reward (paper: 0.2).
+        group_size: rollouts per task (our choice).
+        top_group_fraction: fraction of groups with the length reward (third party: 0.2).
         length_coef: largest length penalty (our choice).
     """
     advantage = chain(
@@ -79,7 +79,7 @@ PAPER = Paper(
     catalogue=("grpo-lambda-length",),
     source=Source(
         "third_party",
-        "a public documentation page on GRPO-lambda with code (the catalogue's row)",
+        "jianzhnie/llmtech: docs/rlhf/paper/GRPO-lambda.md, a page on the paper with code",
     ),
     plan="not stated in any source that was opened; one update per step",
     deviations=(
@@ -88,13 +88,16 @@ PAPER = Paper(
             "value was not available."
         ),
         (
-            "Wrong answers of the best-solved groups get 0, as in the formula; the third "
-            "party's code pays the length reward to them, too."
+            "Wrong answers of the best-solved groups get 0, as in the formula and in the page's "
+            "code; the code of an older page (GRPO-λ.md) pays the length reward to them, too."
         ),
+        "Groups that are solved as well as the last of the best-solved ones are among them: the "
+        "page's code takes exactly ceil(fraction x groups).",
+        "group_size is our choice, 8.",
     ),
     audit=(
-        "formula compared with the catalogue's row and the file's own account; no document "
-        "could be opened"
+        "formula, fraction, rounding and standard deviation compared with the page; the paper "
+        "could not be opened"
     ),
     shown=("docs/claims.md#padded",),
 )

@@ -109,6 +109,7 @@ PAPER = Paper(
             "entropy bonus of 0.001."
         ),
     ),
+    deviations=("The mean is over the tokens of a minibatch, in the release of a micro-batch.",),
     audit=(
         "reward, weight, constants and plan compared with main_ppo.py, core_algos.py and "
         "the run script"

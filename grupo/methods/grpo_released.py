@@ -50,6 +50,10 @@ PAPER = Paper(
         "verl's bound of -R A at 3 |A| where A < 0 (dual clip).",
         "verl's clamp of k3 to +-10.",
         "A lone rollout keeps its reward in verl; here its advantage is 0.",
+        "The entropy bonus of 0.001: verl's default until April 2025, which the script left on.",
+    ),
+    deviations=(
+        "The mean is over the tokens of a minibatch; in older versions of verl, of a micro-batch.",
     ),
     audit=(
         "constants and plan compared with run_qwen2-7b.sh in a fork of verl; arithmetic "

@@ -67,9 +67,10 @@ PAPER = Paper(
     catalogue=("gui-g1",),
     source=Source(
         "code",
-        "Yuqi-Zhou/GUI-G1: src/open_r1/trainer/grpo_trainer.py and run_scripts/run.sh",
+        "Yuqi-Zhou/GUI-G1, src/open-r1-multimodal: src/open_r1/trainer/grpo_trainer.py, "
+        "src/open_r1/grpo_rec.py and run_scripts/run.sh",
     ),
-    plan="one update per step: run.sh leaves num_iterations at 1",
+    plan="one update per step: run.sh leaves num_iterations at 1 and accumulates 2 batches",
     missing=(
         (
             'The weight w of a target: the release reads it from the data\'s column "rate", and '
@@ -79,7 +80,7 @@ PAPER = Paper(
     ),
     audit=(
         "advantage without standard deviation, token sum times rate over 64 and the clip "
-        "compared with grpo_trainer.py, group size and beta 0 with run.sh; the box rewards "
-        "with the catalogue's row"
+        "compared with grpo_trainer.py, group size and beta 0 with run.sh; the weights of the box "
+        "rewards with grpo_rec.py"
     ),
 )

@@ -78,7 +78,7 @@ PAPER = Paper(
     plan="recipe/qwen2.5_math_7b.sh: 512 prompts per step in minibatches of 32, 16 updates",
     missing=(
         "The sampling temperature that depends on entropy (temperature_tau 0.05).",
-        "Refilling after the groups without signal are dropped, up to 16 generation batches.",
+        "Refilling from up to 16 generation batches, which the scripts ask for.",
         (
             "The overlong penalty of the Qwen scripts (buffer 4,096 tokens, factor 1; off in "
             "the Llama scripts)."
@@ -89,6 +89,9 @@ PAPER = Paper(
             "Low entropy has h < 0, as the recipe's text describes: the code divides negative h"
             " by a negative number, so it comes out positive."
         ),
+        "Groups without signal are dropped, as the scripts ask. No file of the released code reads "
+        "filter_groups: there they stay, and their tokens count in the mean with A = 0.",
+        "h and the token mean are those of a minibatch, in the release of a micro-batch.",
     ),
     audit=(
         "advantage, clip, redistribution, dual clip and the 0.8 quantile compared with "

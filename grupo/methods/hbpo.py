@@ -35,7 +35,7 @@ def hbpo(
     count towards the length. Four updates per step.
 
     Args:
-        group_size: rollouts per task, a multiple of the number of budgets.
+        group_size: rollouts per task, a multiple of the number of budgets (authors' script: 16).
         max_length: length limit of an answer, in tokens.
         reward_scale: largest reward (beta in the paper).
         length_coef: penalty per token over the budget (alpha in the paper).
@@ -113,6 +113,7 @@ PAPER = Paper(
         "The first term is added once, as in the paper; the released code adds it twice.",
         "R is f1(n, b) only beyond the budget, as in the paper; the released code takes"
         " min(f1(n, b), f2(b)), which is less for very short answers.",
+        "The mean is over the tokens of a minibatch, in the release of a micro-batch.",
     ),
     audit="Formula, constants, token mean (loss_agg_mode of ppo_trainer.yaml, which the script"
     " leaves), forced prefixes and update plan compared with the repository at 5c8991d; R and"

@@ -36,7 +36,7 @@ def hgpo_history(
     Levels with A_k = 0 have no weight. The prompt shows history_turns past turns.
 
     Args:
-        group_size: rollouts per task.
+        group_size: rollouts per task (authors' scripts: 8).
         history_turns: past turns that the prompt shows.
         gamma: discount per turn.
         weight_exponent: exponent of the weights (alpha in the paper).
@@ -97,7 +97,7 @@ PAPER = Paper(
     source=Source(
         "code",
         "langfengQ/verl-agent: recipe/hgpo/core_hgpo.py and its run scripts for ALFWorld and "
-        "WebShop, in copies",
+        "WebShop, in the copies zzj1111/alfworldauto and OliverLeeXZ/SERL",
     ),
     plan=(
         "the scripts' minibatches are 256 steps (ALFWorld) or 64 (WebShop) of 128 rollouts with up "
@@ -107,6 +107,12 @@ PAPER = Paper(
         "Levels scaled by the population's standard deviation, as in the scripts for ALFWorld.",
         "The episode's advantage as level 0 (base_group, off in the scripts).",
         "The penalty of 0.1 on invalid actions is left to the environment.",
+        "The dual clip of 3 and the entropy bonus of 0.001 of the framework's ppo_trainer.yaml.",
+    ),
+    deviations=(
+        "Levels with A_k = 0 have no weight, as in the copies named above: another copy, "
+        "gitrxh/ADRS-arxiv, counts them.",
+        "The mean is over all tokens of the step, in the release of a micro-batch.",
     ),
     audit=(
         "levels, weights and returns compared with hgpo_advantage_estimate; centring without "

@@ -108,7 +108,8 @@ PAPER = Paper(
     ),
     deviations=(
         "The paper's two models are a `MultiPolicy` here, clipped to one gradient norm.",
-        "The mean counts tokens without advantage.",
+        "The means leave out tokens without advantage. The release's is over all tokens of a "
+        "micro-batch: its filter of groups without signal is commented out (hill_ray_trainer.py).",
     ),
     audit=(
         "the hint's reward and the penalty for gates compared with hinter_utils.py, constants, "

@@ -9,12 +9,12 @@ from grupo.method import Method
 from grupo.rollouts.samplers import PreferencePairs
 
 
-def hinge(gamma: Positive = 0.1) -> Method:
+def hinge(gamma: Positive = 0.05) -> Method:
     """loss = mean over pairs of max(0, 1 - gamma (h(chosen) - h(rejected))), h = log(pi / pi_ref).
 
     Args:
-        gamma: the loss is 0 from a difference of 1 / gamma on (our choice, as DPO's beta; TRL's
-            page of papers has 0.05 for SLiC).
+        gamma: the loss is 0 from a difference of 1 / gamma on (TRL's page of papers:
+            0.05).
     """
     loss = Preference(LogRatio(), Hinge(gamma))
     return Method(sampler=PreferencePairs(), advantage=identity, loss=loss, aggregation=group_mean)

@@ -88,7 +88,7 @@ PAPER = Paper(
         "code",
         "TsinghuaC3I/Unify-Post-Training: exp_scripts/train.sh and hpt/verl/verl/mix_src",
     ),
-    plan="exp_scripts/train.sh: 128 prompts per step in minibatches of 64, 2 updates",
+    plan="exp_scripts/train.sh: 128 prompts per step in minibatches of 64, 2 updates at most",
     missing=(
         "The entropy bonus of 0.001 in the script.",
         "A weight of the imitation loss other than 1: 0.3 for Qwen2.5-Math-1.5B in the script.",
@@ -100,9 +100,12 @@ PAPER = Paper(
             " second update of a step."
         ),
         (
-            "The means are over tokens: the script divides the RL loss by a constant length "
-            "(loss_remove_token_mean)."
+            "The means are over tokens: the script adds up the RL loss of a micro-batch and "
+            "divides it by the width of the responses alone (loss_remove_token_mean), so that the "
+            "weight of RL against imitation is another one."
         ),
+        "A minibatch is half of the groups: the script's has 64 x 8 rows. An imitated task has one "
+        "row, so that a step of many imitated tasks has one update there.",
     ),
     audit=(
         "gate, constants, aggregation and plan compared with train.sh and the fork's "

@@ -19,10 +19,10 @@ def icepop(
     tokens still count in it.
 
     Args:
-        group_size: rollouts per task.
-        min_ratio: smallest ratio that is kept (authors' code: 0.5).
-        max_ratio: largest ratio that is kept (authors' code: 5.0).
-        clip_eps: ratios are clipped to [1 - clip_eps, 1 + clip_eps].
+        group_size: rollouts per task (our choice).
+        min_ratio: smallest ratio that is kept (verl's documentation of IcePop: 0.5).
+        max_ratio: largest ratio that is kept (verl's documentation of IcePop: 5.0).
+        clip_eps: ratios are clipped to [1 - clip_eps, 1 + clip_eps] (our choice).
     """
     loss = CorrectedLoss(
         Clip(clip_eps, clip_eps), ImportanceWeight(IntervalMask(min_ratio, max_ratio))
@@ -40,7 +40,7 @@ PAPER = Paper(
     checked=("golden", "properties", "reference", "run"),
     source=Source(
         "third_party",
-        "TRL's index of papers for the mask, verl's recipes for the interval of the authors' post",
+        "TRL's index of papers for the mask, verl's docs/algo/rollout_corr.md for the interval",
     ),
     plan="not stated in any source that was opened; one update per step",
     missing=(
@@ -48,6 +48,10 @@ PAPER = Paper(
             "The unmasked KL to the reference of the paper's objective: .replace(loss=... + "
             "kl_coef * KL())."
         ),
+    ),
+    deviations=(
+        "TRL's example of the mask has the interval from 0.5 to 2.",
+        "group_size, clip_eps and the mean over answers are our choice, those of GRPO.",
     ),
     audit=(
         "mask times PPO's surrogate compared with the formula in TRL's index of papers; the"

@@ -23,7 +23,7 @@ def implicit_prm(group_size: PositiveInt = 8, log_ratio_scale: Positive = 0.05) 
     pi_ref) is its reward of token t, which `prime` reads as "logp@prm".
 
     Args:
-        group_size: rollouts per task.
+        group_size: rollouts per task (our choice).
         log_ratio_scale: factor of the log-ratio (beta in the paper) (paper: 0.05).
     """
     loss = OutcomeCrossEntropy(log_ratio_scale)
@@ -67,7 +67,7 @@ PAPER = Paper(
     catalogue=("implicit-prm",),
     source=Source(
         "code",
-        "PRIME-RL/ImplicitPRM: train/tasks/run_ce.sh and README (the catalogue's row)",
+        "PRIME-RL/ImplicitPRM: train/tasks/run_ce.sh and train/openrlhf/trainer/ce_trainer.py",
     ),
     plan=(
         "run_ce.sh: one epoch over fixed data in batches of 64, one update for each; here "
@@ -83,5 +83,5 @@ PAPER = Paper(
             "of the initial model, so take few steps."
         ),
     ),
-    audit="beta, epoch and batch size compared with run_ce.sh; the loss with the catalogue's row",
+    audit="beta, epoch and batch size compared with run_ce.sh; the loss with ce_trainer.py",
 )

@@ -15,7 +15,7 @@ def inpo(
     group_size: PositiveInt = 8,
     eta: PositiveFloat = 0.005,
     ref_weight: Fraction = 1 / 3,
-    epochs: PositiveInt = 1,
+    epochs: PositiveInt = 2,
 ) -> Method:
     """loss = mean over groups of (s(best) - s(worst) - 1 / (2 eta))^2.
 
@@ -29,7 +29,7 @@ def inpo(
             default: 0.0075).
         ref_weight: a, the strength of the KL divergence from the reference policy over eta (run
             script: 1/3).
-        epochs: updates on the answers of a step (our choice).
+        epochs: updates on the answers of a step (the code: 2).
     """
     return Method(
         sampler=GroupSampler(group_size),
@@ -55,14 +55,12 @@ PAPER = Paper(
         "inpo_original: inpo/trainer.py and run_inpo_fixed.sh",
     ),
     plan="a step is a round of the paper, which trains on the pairs of 20,000 prompts in "
-    "minibatches; epochs is our choice",
+    "minibatches, for 2 epochs (num_train_epochs of inpo_train.py, which the run script leaves); "
+    "here an epoch is one update",
     missing=("The tournament that finds the best and the worst of 8 answers: here the reward.",),
     deviations=(
         "A group of equal rewards has loss 0 and counts in the mean over groups.",
-        (
-            "With one epoch pi is pi_old at the only update of a step, so that s is a log(pi / "
-            "pi_ref) there; more epochs fit s further."
-        ),
+        ("At the first update of a step pi is pi_old, so that s is a log(pi / pi_ref) there."),
     ),
     audit="loss compared with inpo_loss of the copy, constants with the run script; another "
     "implementation (ntlfi/ENPO, workers/train_inpo.py) has the same loss and quotes eta = 0.0075 "

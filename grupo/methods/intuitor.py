@@ -17,7 +17,7 @@ def intuitor(
     KL(U, pi) = -1/|V| sum_v log(|V| pi(v)), which grows with the certainty of the policy.
 
     Args:
-        group_size: rollouts per task (authors' 3B recipe: 7).
+        group_size: rollouts per task (authors' 3B recipe: 7; math_intuitor.sh: 8).
         clip_eps: ratios are clipped to [1 - clip_eps, 1 + clip_eps].
         kl_coef: weight of the KL divergence from the reference policy (authors' 3B recipe: 0.005).
     """
@@ -44,8 +44,13 @@ PAPER = Paper(
         "one update per step: num_iterations 1 in config_demo.yaml; 128 prompts in one "
         "minibatch in math_intuitor.sh"
     ),
-    missing=("Values of the 7B recipe: 14 generations and a KL weight of 0.01.",),
-    deviations=("The mean is over answers, as GRPO's: verl-intuitor's is over tokens.",),
+    missing=(
+        "Values of the 7B recipe: 14 generations and a KL weight of 0.01.",
+        "The dual clip of 3 of verl-intuitor, which never acts at one update per step.",
+    ),
+    deviations=(
+        "The mean is over answers, as GRPO's: verl-intuitor's is over the tokens of a micro-batch.",
+    ),
     audit=(
         "self-certainty (logsumexp minus mean of the logits), its mean per answer, group "
         "size, KL weight and plan compared with the code and both configurations"

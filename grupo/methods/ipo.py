@@ -15,7 +15,8 @@ def ipo(tau: PositiveFloat = 0.1) -> Method:
     Eq. 17, with h = log(pi / pi_ref) / |y|.
 
     Args:
-        tau: weight of the regularisation; a small one asks for a larger difference.
+        tau: weight of the regularisation; a small one asks for a larger difference (default of
+            TRL's beta: 0.1).
     """
     loss = Preference(MeanLogRatio(), SquaredError(1 / (2 * tau)))
     return Method(sampler=PreferencePairs(), advantage=identity, loss=loss, aggregation=group_mean)
@@ -34,6 +35,7 @@ PAPER = Paper(
             "Log-ratios are means over tokens, where eq. 17 has sums: TRL documents that the "
             "authors confirmed it."
         ),
+        "tau is TRL's default, 0.1: the paper's value was in no source that was opened.",
     ),
     audit="loss and gradient compared with numbers that TRL 1.16 computed",
     shown=("docs/comparisons/preferences.md#ten-methods-under-a-noisy-and-under-the-true-judge",),

@@ -51,9 +51,11 @@ PAPER = Paper(
     missing=("Tokens after the end token, on which the code trains, too: none are sampled here.",),
     deviations=(
         (
-            "Groups of equal rewards are dropped: the code divides the loss by the fraction of "
-            "answers with A != 0 on each device, which has the same effect on the others."
+            "Groups of equal rewards are dropped: the code divides the sum over answers by the "
+            "number of those with A != 0, which has the same effect on the others."
         ),
+        "The mean is over the answers of the step. The code has a mean for each of 8 accumulated "
+        "batches (one task per device) and adds them up, so that each batch counts the same.",
     ),
     audit="advantage, clip, scale and the division by gen_length compared with grpo.py",
 )

@@ -67,7 +67,7 @@ class PenaliseHighCovariance(Loss):
 
 PAPER = Paper(
     title="The Entropy Mechanism of Reinforcement Learning for Reasoning Language Models",
-    use="Entropy collapses early; this is the more stable of the paper's two remedies.",
+    use="Entropy collapses early, and a penalty is preferred to Clip-Cov's dropped tokens.",
     tags=("entropy", "kl"),
     equals_grpo_when="there is one update per step",
     verl="loss_mode='kl_cov' (covariance of the micro-batch)",
@@ -92,7 +92,7 @@ PAPER = Paper(
             "ceil(n x fraction) tokens are penalized, and all ties: the code has max(1, int(n x"
             " fraction))."
         ),
-        "The covariance is that of the minibatch, the code's that of a micro-batch.",
+        "Covariance and token mean are those of the minibatch, the code's those of a micro-batch.",
     ),
     audit=(
         "count of tokens, constants and plan compared with the code and both scripts; "

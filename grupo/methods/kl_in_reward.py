@@ -27,7 +27,7 @@ def kl_in_reward(
 
     Args:
         group_size: rollouts per task.
-        initial_kl_coef: b of the first step (our choice).
+        initial_kl_coef: b of the first step (our choice; launch.py: 0.15).
         target_kl: target KL divergence per token, in nats (our choice; the paper's is per answer).
         gain: K_b in the paper (paper: 0.1).
         clip_eps: ratios are clipped to [1 - clip_eps, 1 + clip_eps].
@@ -55,12 +55,15 @@ PAPER = Paper(
     ),
     plan="train_policy.py: noptepochs 4 and nminibatches 1, so 4 updates on the whole batch",
     missing=(
-        "The critic (clipped value loss, GAE) and the whitening of rewards.",
+        "The critic (clipped value loss, GAE) and the whitening of rewards and advantages.",
         "The learned reward model and its training on human preferences.",
         "The code's gain, batch / horizon = 512 / 10,000: about 0.05.",
     ),
     deviations=(
         "The group is the baseline: the paper trains by PPO with a value function.",
+        "The price of an answer's tokens is one sum in its reward: the code charges each token, "
+        "and GAE carries the price to earlier tokens.",
+        "The mean is over answers: the code's answers have one length.",
         (
             "target_kl is per token: the paper's is per answer (6 nats in launch.py), so "
             "suitable values depend on the length of answers."

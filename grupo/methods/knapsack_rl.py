@@ -21,7 +21,7 @@ def knapsack_rl(
     p)) for 0 < p < 1 go to tasks of p = 0, or if there are none to those of p = 1.
 
     Args:
-        group_size: mean rollouts per task.
+        group_size: mean rollouts per task (our choice).
         min_group_size: smallest group.
         max_group_size: largest group.
         confidence: probability of a mixed group that is enough.
@@ -54,6 +54,7 @@ PAPER = Paper(
             "the code has a dynamic programme."
         ),
         "max_group_size 128 is from memory: the code requires the option.",
+        "group_size is our choice, 8, and the loss is GRPO's with the library's defaults.",
     ),
     audit=(
         "value, effective tasks, costs and fallback compared with sampling_budget_by_knapsack of "

@@ -92,6 +92,7 @@ PAPER = Paper(
             "sampling, which means nothing here."
         ),
         "A minibatch holds whole groups: the code's 16 rollouts are drawn from all groups.",
+        "The end token is trained: the code masks it, since it is also the padding token.",
     ),
     audit=(
         "filter, its variances, loss, aggregation, constants and plan compared with "

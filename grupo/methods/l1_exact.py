@@ -62,6 +62,7 @@ PAPER = Paper(
     plan="run_l1_exact.sh: 128 prompts per step in minibatches of 64, 2 updates",
     missing=(
         "The script's KL of 0.001 to the reference and its framework's entropy bonus of 0.001.",
+        "The framework's dual clip of 3 (clip_ratio_c of config/ppo_trainer.yaml).",
         "The prompt that states the number of tokens is left to the tasks.",
     ),
     deviations=(

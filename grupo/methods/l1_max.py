@@ -71,6 +71,7 @@ PAPER = Paper(
     plan="run_l1_max.sh: 128 prompts per step in minibatches of 64, 2 updates",
     missing=(
         "The script's KL of 0.001 to the reference and its framework's entropy bonus of 0.001.",
+        "The framework's dual clip of 3 (clip_ratio_c of config/ppo_trainer.yaml).",
         "The start from a policy trained with L1-Exact.",
     ),
     deviations=(
@@ -78,6 +79,9 @@ PAPER = Paper(
             "The formula is the paper's: the code has (clip(alpha (n - L), -1, 1) + 1) / 2, so "
             "its alpha is twice length_coef, and the script sets no alpha."
         ),
+        "run_l1_max.sh sets none of the switches of the length reward, which are off in "
+        "config/ppo_trainer.yaml: as written, its reward is the correctness. The product of both "
+        "is multiplier_reward of math_reward.py; with linear_reward alone they are added.",
         "The mean is over answers, as GRPO's: the script's is over tokens, verl's default.",
     ),
     audit=(

@@ -75,8 +75,8 @@ PAPER = Paper(
     plan="not stated in any source that was opened; one update per step",
     missing=(
         (
-            "The first stage, GRPO with clip-higher, dynamic sampling and an entropy bonus "
-            "(`dapo` without its penalty)."
+            "The first stage, GRPO with clip-higher and dynamic sampling (`dapo` without its "
+            "penalty)."
         ),
     ),
     deviations=(

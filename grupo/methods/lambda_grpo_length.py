@@ -78,7 +78,10 @@ PAPER = Paper(
         ),
         "The third party's KL of 0.01 to the reference.",
     ),
-    deviations=("group_size and clip_eps are our choice (third party: 4 and 0.2).",),
+    deviations=(
+        "group_size and clip_eps are our choice (third party: 4 and 0.2).",
+        "h is at least 1e-3, our choice (third party: 1e-6).",
+    ),
     audit=(
         "standardised length (population's deviation), softmax of h^lambda, token mean, start at 0 "
         "and length_scale 1/9 compared with the third party's code"

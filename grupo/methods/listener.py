@@ -77,7 +77,10 @@ PAPER = Paper(
         "third_party",
         "a public note that states the sum of the three terms (the catalogue's row)",
     ),
-    plan="not stated in any source that was opened; one update per step",
+    plan=(
+        "not stated in any source that was opened; one update per step, in which the clip does "
+        "not act"
+    ),
     deviations=(
         "The format gates the rest, and group_size and clip_eps are our choice.",
         (

@@ -70,11 +70,15 @@ PAPER = Paper(
     ),
     plan=(
         "not settled: TRL's index derives 8 minibatches per rollout batch for one device, "
-        "the number of devices is not stated, and ppo_epochs is 1; one update per step"
+        "the number of devices is not stated, and ppo_epochs is 1; one update per step, in which "
+        "the clip does not act"
     ),
     missing=(
         "The dual clip, the clip of advantages at 2.0, the whitening of advantages and the KL loss "
         "of 0.001 of ROLL's page LitePPO.md; the paper's table has a KL weight of 0.",
+        "The estimator gae and the loss_agg_mode seq-mean-token-mean of that page. Its text and "
+        "TRL's index have a mean over tokens, and TRL's index has no critic.",
+        "The temperature of 0.99, top-p of 0.99 and top-k of 100 of TRL's index.",
     ),
     audit=(
         "deviation of the batch and its 1e-6 compared with ROLL's reward_norm; token mean, no KL "

@@ -31,6 +31,7 @@ PAPER = Paper(
     source=Source("memory", "the standard equation, which is also Tulu 3's length-normalised DPO"),
     plan="a pass over the pairs, one update per batch; prompts_per_step is the batch",
     missing=("The paper's study of methods over their hyperparameters.",),
+    deviations=("beta 5 is Tulu 3's: the values that the paper tried could not be opened.",),
     audit="loss and gradient compared with numbers of TRL 1.16, loss_type 'sigmoid_norm'",
     shown=(
         "docs/comparisons/preferences.md#ln-dpo-shorter-answers-than-dpo",

@@ -65,19 +65,22 @@ PAPER = Paper(
     catalogue=("loop",),
     source=Source(
         "code",
-        "apple/ml-loop, phi_agents/rl/train.py and phi_agents/rl/conf/rl/params/default.yaml",
+        "apple/ml-loop, phi_agents/rl/train.py, phi_agents/rl/conf/rl/params/default.yaml and the"
+        " run command of README.md",
     ),
     plan="default.yaml: 40 tasks of 6 rollouts, minibatches of 32 rollouts, 2 epochs: at most 16"
     " updates per step",
     missing=(
         "The end of a step's updates where the measured KL divergence exceeds 20.",
-        "The end of slow rollouts once a share of them is finished.",
+        "The end of slow rollouts once 0.9 of all and 0.75 of a task's are finished (README.md).",
     ),
     deviations=(
         "A minibatch has whole groups: 8 of 5 groups, 30 rollouts, where the release has 32.",
         "The release removes dropped rollouts before it forms minibatches of 32, and divides each"
         " by 32. Here they stay in their minibatch with a loss of 0: a kept rollout has the same"
         " constant weight, and the number of updates does not depend on how many are kept.",
+        "The release rounds the number of kept rollouts up to a multiple of its devices, 4 in"
+        " README.md: up to 3 with a smaller |A| stay in the update.",
     ),
     audit="baseline, threshold, clip, means over tokens and rollouts (_surrogate_loss,"
     " loss_div_factor), filter and plan compared with train.py and default.yaml",

@@ -70,9 +70,15 @@ PAPER = Paper(
             "over tokens, not an advantage."
         ),
         "The script's KL of 0.001, upper clip of 0.24 and dual clip of 10.",
+        "The temperature of 0.7 at which the script samples.",
         "The value for mathematics, remembered as 0.1: no script for it was in the repository.",
     ),
-    deviations=("The loss is GRPO's mean over answers: the script's is over tokens.",),
+    deviations=(
+        (
+            "The loss is GRPO's mean over answers: the script's is over the tokens of 8 rollouts "
+            "at a time."
+        ),
+    ),
     audit=(
         "weight, constants and plan compared with the run scripts and the linear form in the fork"
     ),

@@ -50,9 +50,10 @@ PAPER = Paper(
         "not stated in any source that was opened; GSPO's four minibatches, since clips of "
         "0.002 act from the second update on"
     ),
+    deviations=("group_size 8 is our choice.",),
     audit=(
         "clips and the factor of length compared with TRL's index of papers; the authors' "
-        "code could not be opened"
+        "code (murphy4122/LUSPO, a core_algos.py and a train.sh for verl) could not be opened"
     ),
     shown=("docs/claims.md#padded_updates",),
 )

@@ -43,7 +43,7 @@ PAPER = Paper(
     source=Source("paper", "section 2.1 by the file's own account; three summaries were opened"),
     plan=(
         "not stated in any source that was opened; one update per step, so that the step's "
-        "batch is the minibatch over which advantages are standardised"
+        "batch is the minibatch over which advantages are standardised; the clip does not act"
     ),
     missing=(
         "The weights of the rewards: 0.9 for correctness, 0.1 for format, 0.1 for language, and a "

@@ -87,8 +87,14 @@ PAPER = Paper(
         "examples/config.yaml, examples/qwen2_5_vl_7b_geo3k_grpo_our.sh; eq. 2 and 4 to 6 "
         "of the paper",
     ),
-    plan="examples/config.yaml: 512 prompts per step in minibatches of 128, 4 updates",
-    missing=("The framework's upper clip of 0.3 and dual clip of 3.",),
+    plan=(
+        "examples/config.yaml: 512 prompts per step in minibatches of 128, 4 updates; all run "
+        "scripts of the release have the estimator grpo, none has grpomixpro"
+    ),
+    missing=(
+        "The framework's upper clip of 0.3, dual clip of 3 and clamp of k3 to +-10.",
+        "The top-p of 0.99 with which the configuration samples.",
+    ),
     deviations=(
         (
             "The standard deviation is by n: the paper's -1.73 for 0.9 of 1 is by n, the code's"
@@ -96,7 +102,12 @@ PAPER = Paper(
         ),
         (
             "The mean is over answers, as the paper prints GRPO: the framework's default is "
-            "over tokens."
+            "over the tokens of 4 rollouts at a time."
+        ),
+        (
+            "l is that of a rollout's own group. The code reorders rows before the advantages, to "
+            "balance lengths (_balance_batch), then repeats the weights in the order of the "
+            "groups' first rows, so that rows can get the weight of another group."
         ),
     ),
     audit=(

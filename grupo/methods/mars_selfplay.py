@@ -28,7 +28,7 @@ from grupo.rollouts.samplers import SelfPlay
 
 
 def mars_selfplay(
-    games: PositiveInt = 8, clip_eps: NonNegative = 0.2, kl_coef: NonNegative = 0.2
+    games: PositiveInt = 1, clip_eps: NonNegative = 0.2, kl_coef: NonNegative = 0.2
 ) -> Method:
     """A = whiten(sum over k' >= k of (r_k' - m_seat) - c_seat) over all tokens; PPO's clip and k3.
 
@@ -38,7 +38,7 @@ def mars_selfplay(
     A step has 48 updates, each on a minibatch of its groups.
 
     Args:
-        games: games per task.
+        games: games per task (authors' configuration: 1).
         clip_eps: ratios are clipped to [1 - clip_eps, 1 + clip_eps].
         kl_coef: weight of the KL divergence from the reference policy (authors' code: 0.2).
     """
@@ -95,6 +95,9 @@ PAPER = Paper(
     ),
     missing=(
         "A mean for each kind of game: the batch here is of one kind, the release's of several.",
+        "The format reward of 0.05 for each valid turn, and the penalty of long turns.",
+        "The clamp of k3 to +-10.",
+        "The temperature of 0.6, top-p of 0.99 and top-k of 100 of the configuration.",
     ),
     deviations=(
         (
@@ -105,6 +108,11 @@ PAPER = Paper(
             "The configuration leaves the aggregation seq-mean-token-sum, the pipeline's default. "
             "Despite its name, agg_loss of the release takes the mean over a rollout's tokens in "
             "it, and so does the method."
+        ),
+        ("A minibatch has the rollouts of whole groups, in the release 8 rollouts."),
+        (
+            "whiten_rewards of the configuration is left out. Centred rewards have mean 0, so it "
+            "divides them by a number, which the whitening of advantages removes."
         ),
     ),
     audit=(

@@ -68,6 +68,12 @@ PAPER = Paper(
         "one update per step: run_qwen3_training.sh has 256 prompts per step and "
         "minibatches of 256, one epoch"
     ),
+    missing=(
+        "The dual clip of 3 of verl's actor: with one update per step no clip acts, there or here.",
+    ),
+    deviations=(
+        "The mean is over the tokens of the step, in the release of 4 rollouts at a time.",
+    ),
     audit="advantage, eps, clips, group size and plan compared with the code and the run script",
     shown=("docs/claims.md#modes",),
 )

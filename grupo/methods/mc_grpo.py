@@ -89,14 +89,21 @@ PAPER = Paper(
     catalogue=("mc-grpo",),
     source=Source(
         "code",
-        "lotusroot-kim/MC-GRPO: src/open_r1/grpo_trainer_math.py and "
-        "recipes/math/Qwen2.5-7B-Instruct.yaml",
+        "lotusroot-kim/MC-GRPO: src/open_r1/grpo_trainer_math.py, "
+        "recipes/math/Qwen2.5-7B-Instruct.yaml and scripts/GRPO_math.sh (loss_type grpo, mc)",
     ),
     plan=(
         "the recipes: num_iterations 2 with one generation per update, so two passes over "
         "each batch"
     ),
+    missing=(
+        (
+            "The correction for vLLM, on by default in the release's TRL 0.26.1: the policy term "
+            "of an answer is multiplied by its ratio to the engine, or by 0 where that exceeds 3."
+        ),
+    ),
     deviations=(
+        "clip_eps is TRL's default, which no recipe changes.",
         (
             "A is not multiplied by the group's size over its number of nonzero A, as the trainer "
             "for GSM8K does."

@@ -76,10 +76,12 @@ PAPER = Paper(
         "section 4.1 by the file's own account; a summary of the paper was opened",
     ),
     plan=(
-        "one update per step, the paper's on-policy setting; its off-policy runs split 2,048, "
-        "4,096 or 8,192 rollouts into minibatches of 1,024 (a summary of the paper)"
+        "one update per step, the paper's on-policy setting, in which M stays 1; its off-policy "
+        "runs split 2,048, 4,096 or 8,192 rollouts into minibatches of 1,024 (a summary of the "
+        "paper)"
     ),
     missing=("Routing replay for mixtures of experts, which belongs to the engine.",),
+    deviations=("No document that was opened states the group size: 16 is our choice.",),
     audit=(
         "REINFORCE with the engine's weight, group baseline, clip of pi / old and no length "
         "normalisation compared with the summary; the constants could not be compared"

@@ -74,14 +74,18 @@ PAPER = Paper(
     plan="examples/config.yaml: 512 prompts per step in minibatches of 128, 4 updates",
     missing=(
         "The questions that the model itself writes, from images with or without an example.",
-        "The framework's upper clip of 0.3 and dual clip of 3.",
+        "The framework's upper clip of 0.3, dual clip of 3 and clamp of k3 to +-10.",
+        "The temperature of 0.7 and the top-p of 0.99 with which the configuration samples.",
     ),
     deviations=(
         (
             "Votes are by meaning and ties share: in the released run votes are by spelling, "
             "the first seen wins a tie, and unreadable answers vote for one another."
         ),
-        "The mean is over answers, as GRPO's: the framework's is over tokens.",
+        (
+            "The mean is over answers, as GRPO's: the framework's is over the tokens of 4 rollouts "
+            "at a time."
+        ),
     ),
     audit=(
         "group size, KL weight, clips and plan compared with the configuration and the "

@@ -42,12 +42,21 @@ PAPER = Paper(
     checked=("golden", "properties", "run"),
     example='modpo(margin_weights=(("margin", 0.5),))',
     catalogue=("modpo",),
-    source=Source("memory", "the paper's equation"),
+    source=Source(
+        "code",
+        "ZHZisZZ/modpo: modpo_loss in src/trainer/modpo_trainer.py, scripts/modpo/*/modpo.py",
+    ),
     plan="a pass over the pairs, one update per batch; prompts_per_step is the batch",
     missing=(
-        "Margins from the log-ratios of another DPO policy: here reward terms.",
+        "Margins from the log-ratios of another DPO policy, as in scripts/modpo/beavertails: here"
+        " reward terms.",
         "The front over weights: train one policy for each.",
+        "The hinge loss, which the release offers beside the sigmoid.",
     ),
-    audit="formula compared with the catalogue's row; no document could be opened",
+    deviations=(
+        "All weights have the sum 1, as in scripts/modpo/beavertails (0.1, 0.5 and 0.9 for the"
+        " pairs' own objective). The script for summaries has 1 for the pairs and 0.1 for length.",
+    ),
+    audit="loss, weights and beta 0.1 compared with modpo_loss and the defaults of both scripts",
     shown=("docs/comparisons/preferences.md#modpo-the-front-of-two-objectives",),
 )

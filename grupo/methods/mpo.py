@@ -54,11 +54,18 @@ PAPER = Paper(
     tags=("preferences", "multimodal", "sft"),
     checked=("golden", "properties", "run"),
     source=Source(
-        "third_party",
-        "copies of InternVL's training scripts: loss_type sigmoid,bco_pair with their weights, and "
-        "rpo_alpha",
+        "code",
+        "OpenGVLab/InternVL: internvl_chat/shell/internvl2.0_mpo/preference_optimization/ "
+        "(loss_type sigmoid,bco_pair with their weights, rpo_alpha) and "
+        "internvl_chat/internvl/train/trainer_dpo.py",
     ),
     plan="a pass over the pairs, one update per batch; prompts_per_step is the batch",
-    deviations=("The shift of BCO is the mean of the batch; the paper's is a moving average.",),
-    audit="weights compared with copies of the authors' scripts; its parts are dpo and bco",
+    deviations=(
+        "The shift of BCO is the mean of the batch; the paper's is a moving average.",
+        "beta 0.1 is TRL's default, which the scripts leave.",
+    ),
+    audit=(
+        "weights and the sum of the three losses compared with the script and trainer_dpo.py; its "
+        "parts are dpo and bco"
+    ),
 )

@@ -102,8 +102,11 @@ PAPER = Paper(
     missing=(
         "More than one virtual reward (add_max_reward_num).",
         "The framework's entropy bonus of 0.001, which the script leaves on.",
+        "Further generation after solved groups are dropped, until a step has 8,192 rollouts.",
     ),
     deviations=(
+        "The mean is over the tokens of a minibatch, in the code of a micro-batch of at most "
+        "36,000 tokens.",
         "A lone rollout is standardised with the virtual one: the code gives it its reward.",
         "A step trains on whole groups of its own. The code trains on surplus rollouts one step "
         "later, with the log-probabilities of their own step, and cuts the batch by rows after "

@@ -68,6 +68,11 @@ PAPER = Paper(
             "A step has 4 updates if it has 4 groups: the release has fewer the more rollouts "
             "are correct."
         ),
+        (
+            "The mean is over the tokens of a minibatch, in the release of a micro-batch of at "
+            "most 48,000 tokens. A last minibatch of fewer rollouts weighs less there."
+        ),
+        "The release drops rollouts until their number is a multiple of its 8 devices.",
     ),
     audit=(
         "advantage, selection of wrong rollouts before the update, token mean over these, "

@@ -64,7 +64,10 @@ PAPER = Paper(
         "third_party",
         "TRL's index of papers, which cites the report's eq. 9 and its unbiased KL estimate",
     ),
-    plan="not stated in any source that was opened; one update per step",
+    plan=(
+        "not stated in any source that was opened; one update per step, in which the clip does "
+        "not act, and the mask only where the engine's log-probabilities differ"
+    ),
     missing=(
         (
             "The report's other changes: masks of the experts' routes and of the sampler's "
@@ -73,8 +76,9 @@ PAPER = Paper(
     ),
     deviations=(
         (
-            "threshold, clip_eps and kl_coef are our choice: the report gives none; public code"
-            " has thresholds of 1e-4 to 0.5 (TRL suggests 0.5)."
+            "group_size, threshold, clip_eps and kl_coef are our choice: the report gives none;"
+            " public code has thresholds of 1e-4 to 0.5 (TRL suggests 0.5), and TRL's index takes"
+            " a kl_coef of 0.001 from DeepSeek-R1."
         ),
     ),
     audit=(

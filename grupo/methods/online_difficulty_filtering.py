@@ -44,7 +44,10 @@ PAPER = Paper(
     checked=("golden", "properties", "run"),
     catalogue=("online-difficulty-filtering",),
     source=Source("abstract", "arXiv 2504.03380 v1 and v2, abstract and public summaries"),
-    plan="not stated in any source that was opened; one update per step",
+    plan=(
+        "not stated in any source that was opened; one update per step, in which the clip does "
+        "not act"
+    ),
     missing=("Groups that are judged one by one while others are still generated.",),
     deviations=(
         "Thresholds, group size and the weight of the KL divergence are our choice.",

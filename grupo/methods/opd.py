@@ -44,6 +44,7 @@ PAPER = Paper(
     deviations=(
         "The token mean is our choice.",
         "There is no ratio to the sampler, by which the post corrects: on policy it is 1.",
+        "log pi_old is the trainer's, in the release the engine's log-probability of its sample.",
     ),
     audit=(
         "advantage (weight 1, discount 0, reward 0), group size and plan compared with the "

@@ -100,11 +100,13 @@ PAPER = Paper(
     title="The Optimal Token Baseline: Variance Reduction for Long-Horizon LLM-RL",
     use="Rollouts are long and groups small, and gradient noise makes the run fail.",
     tags=("advantage", "process-reward"),
-    verl="adv_estimator='optimal_token_baseline' (baseline 0 where only the longest is left)",
+    verl="adv_estimator='optimal_token_baseline' (with handle_zero_tail, a baseline of 0 where "
+    "only the longest is left)",
     checked=("golden", "properties", "reference", "run"),
     source=Source(
         "third_party",
-        "verl: docs/algo/otb.md and examples/otb_trainer/run_qwen3_8b_fsdp.sh",
+        "verl: docs/algo/otb.md, compute_optimal_token_baseline_advantage and "
+        "examples/otb_trainer/run_qwen3_8b_fsdp.sh (in January 2026 run_qwen2_5-7b.sh)",
     ),
     plan=(
         "one update per step: run_qwen3_8b_fsdp.sh has 128 prompts per step and minibatches of 128"
@@ -113,7 +115,8 @@ PAPER = Paper(
         "The reward of the rollout stands for the reward to go, which chain(RewardToGo(), "
         "SubtractTokenBaseline()) has; verl's squared importance weight is "
         "SubtractTokenBaseline(weight=ImportanceWeight(...)).",
-        "The longest rollout is its own baseline at its end: verl's baseline is 0 there.",
+        "The longest rollout is its own baseline at its end, as in verl of January 2026. Other "
+        "versions of verl have handle_zero_tail on, which makes the baseline 0 there.",
         "A lone rollout is its own baseline, so A = 0: verl's baseline is 0 and A is its reward.",
         "The loss is the mean over answers of sums over tokens: verl's example leaves the default "
         "mean over tokens.",

@@ -27,9 +27,19 @@ PAPER = Paper(
     tags=("preferences", "sft"),
     trl="ORPOConfig(beta=0.1); its NLL includes the prompt",
     checked=("golden", "properties", "reference", "run"),
-    source=Source("third_party", "TRL 1.16, experimental/orpo/orpo_trainer.py"),
+    source=Source(
+        "code",
+        "xfactlab/orpo: src/orpo_trainer.py, scripts/run_mistral_orpo_beta.sh; TRL 1.16, "
+        "experimental/orpo/orpo_trainer.py",
+    ),
     plan="a pass over the pairs, one update per batch; prompts_per_step is the batch",
-    deviations=("The likelihood is that of the answer, a mean over pairs, without the prompt's.",),
-    audit="the odds-ratio term and its gradient compared with numbers that TRL 1.16 computed",
+    deviations=(
+        "The likelihood is that of the answer, a mean over pairs. The script's is a mean over the "
+        "tokens of 8 prompts and their chosen answers: it does not set disable_prompt_loss.",
+    ),
+    audit=(
+        "both terms and odds_coef 0.1 compared with orpo_trainer.py and the script, the odds-ratio "
+        "term and its gradient with numbers that TRL 1.16 computed"
+    ),
     shown=("docs/comparisons/preferences.md#ten-methods-under-a-noisy-and-under-the-true-judge",),
 )

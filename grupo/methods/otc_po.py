@@ -89,12 +89,18 @@ PAPER = Paper(
     checked=("golden", "properties", "run"),
     catalogue=("otc-po",),
     source=Source("paper", "version 2: eq. 6, 7 and 9, sections 3.3 and 4.1"),
-    plan="not stated in the paper, which takes that of Search-R1 or ToRL; one update per step",
+    plan=(
+        "not stated in the paper, which takes that of Search-R1 or ToRL; one update per step, in "
+        "which the clip does not act"
+    ),
     missing=(
         "The PPO form, cos(pi m / (2 m + c)) for all tasks.",
         "The KL divergence of eq. 9, whose coefficient is that of Search-R1 or ToRL.",
     ),
-    deviations=("group_size is our choice: the paper has that of Search-R1 or ToRL.",),
+    deviations=(
+        "group_size is our choice: the paper has that of Search-R1 or ToRL.",
+        "The clip of 0.2 is our choice.",
+    ),
     audit=(
         "the cases of the reward, n as the fewest calls so far in the run and c compared with the "
         "text of the paper"

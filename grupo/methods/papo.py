@@ -92,7 +92,8 @@ PAPER = Paper(
     missing=(
         "The form on DAPO (perception 0.01, entropies 0.03, no KL).",
         "Annealing of perception_coef, and its restriction to some tokens or answers.",
-        "The framework's upper clip of 0.3 and dual clip of 3.",
+        "The framework's upper clip of 0.3, dual clip of 3 and clamp of kl_coef's k3 to +-10.",
+        "The top-p of 0.99 with which the configuration samples.",
     ),
     deviations=(
         (
@@ -101,7 +102,7 @@ PAPER = Paper(
         ),
         (
             "The mean is over answers, as the paper prints GRPO: the framework's default is "
-            "over tokens."
+            "over the tokens of 4 rollouts at a time."
         ),
         (
             "MaskedImages blackens exactly 0.6 of the patches; the framework each of them with "

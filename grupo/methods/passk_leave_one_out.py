@@ -57,6 +57,12 @@ PAPER = Paper(
     ),
     plan="not stated in any source that was opened; one update per step",
     missing=("The paper's other objectives: majority voting, and k smaller than the group.",),
+    deviations=(
+        "verl runs the estimator under PPO's clip and a mean over tokens, and divides by the "
+        "standard deviation by default. Here it is REINFORCE with the sum over tokens, the "
+        "gradient for which the advantage is unbiased.",
+        "A lone rollout gets 0: verl refuses it.",
+    ),
     audit=(
         "advantage compared with verl's estimator without its standard deviation, in an "
         "earlier audit (848 cases over all methods); the paper could not be opened"

@@ -84,7 +84,7 @@ PAPER = Paper(
     ),
     plan=(
         "not stated in any source that was opened (the repository has no run script); one "
-        "update per step"
+        "update per step, in which the clip does not act"
     ),
     missing=("The two other forms: sampling k times as many rollouts, and bootstrap of subsets.",),
     deviations=(

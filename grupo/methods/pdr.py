@@ -70,7 +70,10 @@ PAPER = Paper(
         "a public reading note on the paper: round equations, objective, one round in training; "
         "CISPO by its own paper (arXiv:2506.13585)",
     ),
-    plan="not stated in any source that was opened; one update per step",
+    plan=(
+        "not stated in any source that was opened; one update per step, in which the weight is 1 "
+        "and its clip does not act"
+    ),
     missing=(
         "Several rounds, which are used at inference only.",
         "The sequential token budget: tokens are counted in all calls.",

@@ -50,9 +50,11 @@ PAPER = Paper(
     deviations=(
         "group_size 64 and num_kept 16 are from memory of the paper: exp.sh has 128 and 32.",
         (
-            "The mean is over answers, as GRPO's; the release leaves TRL's loss type at its "
-            "default then, bnpo, the mean over the tokens of a micro-batch."
+            "The mean is over answers, as in trainer/maxvargrpo_trainer.py of the release; its "
+            "grpo_trainer.py leaves TRL's loss type at its default then, bnpo, the mean over the "
+            "tokens of a micro-batch."
         ),
+        "1e-6 is added to the standard deviation, in the release 1e-4.",
     ),
     audit=(
         "selection and the statistics over the kept rollouts compared with grpo_trainer.py;"

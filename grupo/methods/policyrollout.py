@@ -50,7 +50,10 @@ PAPER = Paper(
         "third_party",
         "section 4.3 of the paper as quoted by a public note on it, and the catalogue's row",
     ),
-    plan="not stated in any source that was opened; one update per step",
+    plan=(
+        "not stated in any source that was opened; one update per step, in which the ratio is 1 "
+        "and the clip does not act"
+    ),
     missing=(
         "The stages before RL: next-token prediction on rules with pictures, whose tokens are"
         " masked, and fine-tuning on worked answers.",

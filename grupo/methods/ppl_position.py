@@ -105,6 +105,8 @@ PAPER = Paper(
             "to 0."
         ),
         "No factor is negative: our choice.",
+        "The clip of 0.2, the mean over all tokens, group_size and the absence of a KL divergence"
+        " are our choice.",
         (
             "No source that was opened gives the constants: perplexity_coef, position_coef, the "
             "bonus's slope of 10 and its midpoint of 0.5 are our choice."

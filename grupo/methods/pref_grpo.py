@@ -57,11 +57,13 @@ PAPER = Paper(
     missing=(
         "The advantage of a CLIP score, weighted 0.6 to 0.4 of the win rate in the FLUX run.",
         "The choice of 60 % of the denoising steps of each rollout (timestep_fraction).",
-        "Normalised ratios (rationorm), which newer scripts switch on.",
+        "Normalised ratios (rationorm of _common_finetune.sh), with a loss that is divided by the"
+        " size of a denoising step.",
         (
-            "Newer scripts whiten the advantages over the batch as well (--apply_gdpo in "
+            "The advantages are whitened over the batch before they are clamped (apply_gdpo of "
             "_common_finetune.sh)."
         ),
+        "The rollouts of a task start from the same noise (init_same_noise).",
     ),
     deviations=(
         (

@@ -138,6 +138,9 @@ PAPER = Paper(
         " the released code adds (r_t - mean of the rollout's own r) / (K - 1).",
         "Advantages are not whitened, as in the paper's formula; the released code whitens them.",
         "m is the largest sum of the whole batch; each device of the released code has its own.",
+        "The mean is over the tokens of a minibatch. The released code averages over the tokens of"
+        " a micro-batch, of which the script has 8 answers over 8 devices: one answer each, so that"
+        " answers count equally there.",
         "After 10 rounds of generation a step trains on fewer groups; the released code has no"
         " limit.",
     ),

@@ -30,8 +30,8 @@ def prl(
 
     Args:
         group_size: rollouts per task (authors' code: 5).
-        inverse_kl_coef: inverse weight of the KL (eta in the paper) (authors' script: 100).
-        step_length: length of a step, in tokens (authors' script: 64).
+        inverse_kl_coef: inverse weight of the KL (eta in the paper) (a script's value: 100).
+        step_length: length of a step, in tokens (a script's value: 64).
         clip_eps: ratios are clipped to [1 - clip_eps, 1 + clip_eps].
     """
     advantage = chain(Center(), ScaleByStd(), SubtractFutureKL(inverse_kl_coef, step_length))
@@ -84,16 +84,20 @@ PAPER = Paper(
     ),
     plan="runs/run_grpo.sh: train batch 128, minibatch 128: one update per step",
     missing=(
-        (
-            "Steps that end at newlines (prm_step_split), and process rewards that are normalised "
-            "in the group, which that script switches on (prm_adv=prm)."
-        ),
+        "Steps that end at newlines (prm_step_split of the last version).",
+        "The mode prm_adv=prm, which that script switches on: A_t = r - S_t / eta at every token,"
+        " without a group mean, a standard deviation or steps.",
     ),
     deviations=(
         (
             "The release recognises the ends of steps by values that differ from 0; here they are "
             "counted."
         ),
+        "The formula is the mode prm_adv=orm, which the code has and no released script runs with"
+        " the estimator prm: eta 100 and 64 tokens stand in the script of the other mode, where 64"
+        " does not act. The last version has 200 and 256, with the estimator grpo.",
+        "The mean is over the tokens of the batch, in the release over those of a micro-batch of 16"
+        " answers.",
     ),
     audit=(
         "advantage and constants compared with ray_trainer.py, core_algos.py and run_grpo.sh ("

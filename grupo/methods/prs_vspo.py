@@ -177,6 +177,7 @@ PAPER = Paper(
     deviations=(
         "The draw in proportion to V, V of the latest group of a task, the division by the number"
         " of copies and the number of rounds are our choice.",
+        "The mean over answers and the estimator k3 are our choice.",
         "sigma is the standard deviation: the note calls it the variance.",
         "The rewards of the stages and the form of the length-aware BLEU are our choice:"
         " grupo/rewards/progressive.py.",

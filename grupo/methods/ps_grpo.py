@@ -64,6 +64,7 @@ PAPER = Paper(
             "A rollout is compared with all rollouts of the other paraphrases, in the paper with "
             "one rollout of three random ones."
         ),
+        "The clip of 0.2, the mean over answers and the estimator k3 are our choice.",
     ),
     audit=(
         "formula compared with the catalogue's row and the file's own account; no document could "

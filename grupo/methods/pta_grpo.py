@@ -77,7 +77,10 @@ PAPER = Paper(
         "The SFT stage on plans that a stronger model wrote.",
         "The length term of one version of the reward.",
     ),
-    deviations=("The weights of the reward and the numbers of plans and chains are our choice.",),
+    deviations=(
+        "The weights of the reward and the numbers of plans and chains are our choice.",
+        "The clip of 0.2, the mean over answers and the absence of a KL divergence are our choice.",
+    ),
     audit=(
         "formula compared with the catalogue's row and the file's own account; no document could "
         "be opened"

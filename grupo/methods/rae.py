@@ -98,12 +98,19 @@ PAPER = Paper(
         "run_tinker_qwen3_4b.sh: num_substeps 1: one update per step (run.sh makes 2 passes with "
         "PPO's clip)"
     ),
-    missing=("The second pass over the rollouts, with PPO's clipped ratio, of run.sh.",),
+    missing=(
+        "The second pass over the rollouts, with PPO's clipped ratio, of run.sh.",
+        "Turns whose return is exactly 0 are left out of the batch there (filter_zero_adv).",
+    ),
     deviations=(
         (
             "b is updated before A is computed (algorithm 1); the code computes A first: that A "
             "is this one divided by decay."
         ),
+        "The sum of a rollout's tokens counts, over all its turns, and the mean is over rollouts."
+        " run.sh divides the sum of a turn by generate_max_length, 4096, and averages over turns.",
+        "There is one moving mean for each task. In train_spiral.py each actor process has its own"
+        " for each of the two roles.",
     ),
     audit=(
         "baseline, its decay and the order of its update compared with train_spiral.py; equations "

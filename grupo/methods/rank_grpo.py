@@ -86,7 +86,7 @@ PAPER = Paper(
         "code",
         (
             "yaochenzhu/Rank-GRPO, train_rank_grpo.py, libs/trl/rank_grpo_trainer.py and "
-            "scripts/run_rl.sh"
+            "scripts/run_rl.sh of commit 66c16a0"
         ),
     ),
     plan="run_rl.sh: mu 1, one optimizer step per generation: one update per step",
@@ -94,8 +94,12 @@ PAPER = Paper(
         "The SFT stage before.",
         (
             "The advantage of -0.1 at the end of a list that is too short and at each token after "
-            "its last item."
+            "its last item, and that of 0.1 at the end of a list of the right length."
         ),
+    ),
+    deviations=(
+        "The mean is over the tokens of the batch, in the release over those of a micro-batch"
+        " (loss_type bnpo, the default of its TRL).",
     ),
     audit=(
         "constants and number of updates compared with train_rank_grpo.py and run_rl.sh; the "

@@ -34,7 +34,8 @@ def reinforce_pp(
 
     Args:
         group_size: rollouts per task (paper: 1).
-        kl_coef: weight of the KL in the reward (OpenRLHF's default); 0 needs no reference.
+        kl_coef: weight of the KL in the reward (OpenRLHF's default; its last script has 1e-4); 0
+            needs no reference.
         clip_eps: ratios are clipped to [1 - clip_eps, 1 + clip_eps].
     """
     return Method(
@@ -74,11 +75,20 @@ PAPER = Paper(
     tags=("advantage", "kl"),
     verl="adv_estimator='reinforce_plus_plus', use_kl_in_reward=True",
     checked=("golden", "properties", "reference", "run"),
-    source=Source("code", "OpenRLHF, examples/scripts/train_reinforce_llama_ray.sh"),
+    source=Source(
+        "code", "OpenRLHF, examples/scripts/train_reinforce_llama_ray.sh, removed in May 2025"
+    ),
     plan="train_reinforce_llama_ray.sh: rollout batch 1024, train batch 128: 8 updates per step",
-    missing=("The normalisation of the reward model's scores (normalize_reward) of the script.",),
+    missing=(
+        "The normalisation of the reward model's scores (normalize_reward) of the script.",
+        "The clamp of the reward to [-10, 10] (reward_clip_range, on by default).",
+    ),
     deviations=(
         "The variance of whitening divides by n - 1, OpenRLHF's by n, the number of tokens.",
+        "The weight of the KL is 0.01, OpenRLHF's default and the script's until February 2025; its"
+        " last version has 1e-4.",
+        "The mean is over the tokens of a minibatch, in OpenRLHF of that time over those of a"
+        " micro-batch of 16 answers.",
     ),
     audit=(
         "arithmetic compared with TRL 1.16 and verl 0.9.1 (848 cases); group size, KL weight and "

@@ -42,7 +42,10 @@ PAPER = Paper(
     checked=("golden", "properties", "reference", "run"),
     source=Source("code", "OpenRLHF, examples/scripts/train_reinforce_baseline_hybrid_engine.sh"),
     plan="the script: 128 prompts of 8 rollouts, train batch 1024: one update per step",
-    missing=("The filter of groups with equal rewards and the IcePop mask of the script.",),
+    missing=(
+        "The filter of groups with equal rewards and the IcePop mask of the script.",
+        "The clamp of r - mean(r) to [-10, 10] (reward.clip_range, on by default).",
+    ),
     deviations=(
         "The variance of whitening divides by n - 1, OpenRLHF's by n, the number of tokens.",
         (

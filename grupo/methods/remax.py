@@ -70,7 +70,10 @@ PAPER = Paper(
         ),
     ),
     plan="run_llama2_7b.sh: ppo_epochs 1, one generation batch: one update per step",
-    missing=("The discount of 0.99 and the clamp of r - r(greedy) to [-5, 5] of the code.",),
+    missing=(
+        "The discount of 0.99 and the clamp of r - r(greedy) to [-5, 5] of the code.",
+        "The answers are sampled with top_p 0.9 there.",
+    ),
     deviations=(
         (
             "The mean over answers of sums over tokens is algorithm 1's; the code divides by the "

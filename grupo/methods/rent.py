@@ -38,10 +38,15 @@ PAPER = Paper(
     ),
     missing=(
         "The KL loss of 0.001 of exps/grpo.yaml.",
-        "The option that an answer without a result counts as entropy 7 (exps/format.yaml).",
+        "An answer without a result counts as entropy 7 (exps/format.yaml), which the README's run"
+        " switches on.",
+        "The dual clip of 3 of the release (ppo_trainer.yaml).",
         "Weights of the last tokens of an answer, which the paper finds most informative.",
     ),
-    deviations=("Rows count equally, as in GRPO; the released code averages over all tokens.",),
+    deviations=(
+        "Rows count equally, as in GRPO; the released code averages over the tokens of a"
+        " micro-batch.",
+    ),
     audit=(
         "reward, group size, clip and batch sizes compared with ray_trainer.py and the "
         "configuration files"

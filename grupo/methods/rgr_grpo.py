@@ -59,6 +59,7 @@ PAPER = Paper(
     deviations=(
         "One revision per group, in place of the worst rollout if it is better: our reading.",
         "The shaping f(p) = p / (p + 0.1) is that of LUFFY; no source states the paper's.",
+        "The clip of 0.2, the mean over answers and the absence of a KL divergence are our choice.",
     ),
     audit="the three steps compared with the summaries, the formulas with the catalogue's row",
     shown=(

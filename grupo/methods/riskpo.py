@@ -111,10 +111,18 @@ PAPER = Paper(
     ),
     deviations=(
         (
-            "The code bundles tasks and rollouts in the order they come, drops rollouts that fill "
-            "no bundle, and adds 1e-6 to a bundle's std of 0."
+            "The code bundles tasks and rollouts in the order they come, and adds 1e-6 to a "
+            "bundle's std of 0. The last bundle may have fewer tasks: its score is their sum in "
+            "the code, here their mean times bundle_size."
         ),
-        "Rows count equally, as in GRPO; the released code averages over all tokens.",
+        (
+            "The tracked quantiles act, as use_q_track_mode=track intends. The release stores them "
+            "in the step's batch after its advantages were computed, and the next step has a new "
+            "batch, so that each bundle uses the quantiles of its own scores."
+        ),
+        "The quantiles move by a step's scores before they are used in it, in the release after.",
+        "Rows count equally, as in GRPO; the released code averages over the tokens of a"
+        " micro-batch of 64 answers.",
     ),
     audit=(
         "scores, both risks, credit (credit_assign_mode std), constants and batch sizes compared "

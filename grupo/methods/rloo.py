@@ -48,6 +48,9 @@ PAPER = Paper(
         "section C as TRL's paper index quotes it: batches of 512, steps_per_generation 2: 2 "
         "updates per step"
     ),
+    deviations=(
+        "No ratio corrects the second update of a step; TRL's trainer has PPO's ratio and clip.",
+    ),
     audit=(
         "arithmetic compared with TRL 1.16 and verl 0.9.1 (848 cases); group size, KL weight and "
         "number of updates compared with TRL's paper index"

@@ -114,10 +114,16 @@ PAPER = Paper(
         "The reward of 0.9 times this one plus 0.1 times the format, and the repetition penalty.",
         "verl's entropy bonus of 0.001, which the script leaves on (ppo_trainer.yaml).",
         "The moving threshold: half of a moving average (0.99) of std(r), used from step 11 on.",
+        "Further tasks are generated until the batch of 768 groups is full; tasks of surplus groups"
+        " are generated anew in a later step (filter_cache_regenerate).",
     ),
     deviations=(
         "The threshold of std(r) is a constant, our choice.",
         "std(r) of a lone rollout is 0 in the filter; the code has 1.",
+        "The filter reads the debiased reward, in the release the whole one, with format and"
+        " repetition penalty.",
+        "The mean is over the tokens of a minibatch, in the release over those of a micro-batch,"
+        " which is weighted by its number of answers.",
     ),
     audit=(
         "reward, clip, filter (torch.std, core_algos.py:152) and batch sizes compared with "

@@ -93,6 +93,8 @@ PAPER = Paper(
             "The critic, its first 4 steps alone (freezing_actor_steps), and the normalisation of "
             "rewards."
         ),
+        "The clamp of the reward to [-10, 10] (reward_clip_range, on by default).",
+        "The temperature of 0.7 of the script.",
     ),
     deviations=(
         (
@@ -100,6 +102,10 @@ PAPER = Paper(
             "a KL loss."
         ),
         "Its n is a quarter of the characters before the answer, here tokens.",
+        "Rows count equally; with the packed samples of the script the release averages over the"
+        " tokens of a micro-batch of 8 answers.",
+        "The scripts for 8B run without the effort, with or without the penalty of 1000; the one"
+        " for 32B has both (README.md).",
     ),
     audit=(
         "KL weight and batch sizes compared with the script; the reward with the catalogue's row, "

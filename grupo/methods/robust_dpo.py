@@ -16,8 +16,8 @@ def robust_dpo(beta: Positive = 0.1, flip_rate: Fraction = 0.1) -> Method:
     the wrong way round is the loss of DPO over the right ones.
 
     Args:
-        beta: inverse temperature.
-        flip_rate: e, below 1/2 (our choice).
+        beta: inverse temperature (paper, section B: 0.1).
+        flip_rate: e, below 1/2 (paper, section 6: 0.1).
     """
     loss = Preference(LogRatio(), RobustLogistic(beta, flip_rate))
     return Method(sampler=PreferencePairs(), advantage=identity, loss=loss, aggregation=group_mean)
@@ -29,7 +29,11 @@ PAPER = Paper(
     tags=("preferences",),
     trl="DPOConfig(loss_type='robust', label_smoothing=0.1)",
     checked=("golden", "properties", "reference", "run"),
-    source=Source("third_party", "TRL 1.16, trl/trainer/dpo_trainer.py, loss_type 'robust'"),
+    source=Source(
+        "third_party",
+        "TRL 1.16, trl/trainer/dpo_trainer.py, loss_type 'robust'; its paper index, which quotes"
+        " beta of section B and the rate of section 6",
+    ),
     plan="a pass over the pairs, one update per batch; prompts_per_step is the batch",
     audit="loss and gradient compared with numbers that TRL 1.16 computed",
     shown=("docs/comparisons/preferences.md#wrong-labels-cdpo-and-robust-dpo",),

@@ -66,14 +66,16 @@ PAPER = Paper(
     catalogue=("s-grpo-early-exit",),
     source=Source(
         "third_party",
-        "a public note on the poster (reward 1 / 2^(n - 1), 8 positions) and reviews",
+        "a public note on the poster (reward 1 / 2^(n - 1), 8 positions), reviews, and a public"
+        " analysis of arXiv:2505.07686v2 (A, eq. 2, uniform cuts, the instruction)",
     ),
     plan="not stated in any source that was opened; one update per step",
     deviations=(
-        "A is not divided by the std: as remembered; the note has only: as in GRPO.",
+        "A is not divided by the std and there is no KL divergence, as the analysis reports; the"
+        " note has only: as in GRPO. The clip of 0.2 is our choice.",
         (
             "The paper has 8 rollouts per question; that the whole path is one of them is our "
-            "choice, and so is the wording of the instruction."
+            "choice. The instruction is that of the analysis, between other line breaks."
         ),
     ),
     audit="exits, reward and group compared with public reviews of the paper",

@@ -67,6 +67,8 @@ PAPER = Paper(
         "A hint that contains the reference answer is rejected; the code only asks for none.",
         "A rollout is correct above a reward of 0.5, the code's above 0.",
         "The variant without a second group, SAGE-light, is the sampler AtHintLevel.",
+        "The mean is over the tokens of a minibatch, in the release over those of a micro-batch of"
+        " 4 answers.",
     ),
     audit=(
         "condition, order of levels, replaced groups under the hinted prompt, thresholds of the "

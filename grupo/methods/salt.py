@@ -100,6 +100,8 @@ PAPER = Paper(
             "The paper's equations were not available: which edges are merged, and their history "
             "of 3 turns, are our reading."
         ),
+        "The clip of 0.2, the mean over all tokens, group_size and the absence of a KL divergence"
+        " are our choice.",
     ),
     audit=(
         "formula compared with the catalogue's row and the file's own account; no document could "

@@ -32,7 +32,7 @@ def sapo(
         positive_temperature: tau where A > 0 (paper: 1.0).
         negative_temperature: tau elsewhere (paper: 1.05).
     """
-    # Temperatures are quoted in ms-swift's documentation; four minibatches a step are GSPO's.
+    # Temperatures are quoted in ms-swift's documentation, four minibatches in a public analysis.
     return Method(
         sampler=GroupSampler(group_size),
         loss=SoftGateLoss(positive_temperature, negative_temperature),
@@ -74,11 +74,12 @@ PAPER = Paper(
     checked=("golden", "properties", "reference", "run"),
     source=Source(
         "third_party",
-        "ms-swift's documentation of SAPO for gate and temperatures; TRL and verl",
+        "ms-swift's documentation of SAPO for gate and temperatures; TRL and verl; a public"
+        " analysis of the paper for eq. 5 and the number of minibatches",
     ),
     plan=(
-        "the four minibatches are GSPO's; no source that was opened states SAPO's (verl's example "
-        "run has 8)"
+        "4 minibatches in the controlled experiments, 2 for Qwen3-VL, as a public analysis of the "
+        "paper reports (verl's example run has 8): 4 updates per step"
     ),
     audit=(
         "arithmetic compared with TRL 1.16 and verl 0.9.1 (848 cases); gate and temperatures "

@@ -81,7 +81,9 @@ PAPER = Paper(
             "is a meaning, too."
         ),
         "Of linear, exponential and focal the linear f is our choice, and so is its coefficient.",
+        "The clip of 0.2, the mean over answers, group_size and the absence of a KL divergence are"
+        " our choice.",
     ),
-    audit="formula compared with the review; the authors' repository has only a README",
+    audit="formula compared with the review; the authors' repository has no code",
     shown=("docs/claims.md#modes",),
 )

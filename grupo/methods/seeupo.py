@@ -29,8 +29,8 @@ def seeupo(
         kl_coef: weight of the KL divergence from the reference policy.
         epochs: updates per step.
     """
-    # With one update M is 1; with one turn the ratio is GSPO's. The advantage is scaled by the
-    # whole batch, since a group's own deviation breaks the paper's convergence proof.
+    # With one update M is 1; with one turn the ratio is GSPO's. The authors' configuration forbids
+    # a group's own deviation, so the advantage is scaled by the whole batch.
     return Method(
         sampler=GroupSampler(group_size),
         advantage=chain(Center(), StandardiseBatch(), ClampAdvantage(-3.0, 3.0)),
@@ -57,7 +57,10 @@ PAPER = Paper(
         "qwen3-seeupo-appworld.yaml: 10 turns, for each one pass and one minibatch: 10 updates "
         "per step"
     ),
+    missing=("The reward of success is raised to 1.5 and others are halved (magnify_success).",),
     deviations=(
+        "Mean and deviation of the z-score are computed once, over all rollouts; the code computes"
+        " them anew for the batch of each turn.",
         (
             "The paper makes one update per turn, the last turn first; here each update moves all "
             "turns, and M is computed from the current policy."

@@ -37,10 +37,22 @@ PAPER = Paper(
         "third_party",
         (
             "verl's rollout correction and TRL's vllm_importance_sampling_mode; the post was not "
-            "available"
+            "available beyond its beginning"
         ),
     ),
-    plan="not stated in any source that was opened; one update per step",
+    plan=(
+        "the post's first runs train on 1024 rollouts in one update, or in 4 of 256: one update "
+        "per step"
+    ),
+    missing=(
+        "Weights that are computed anew at every update from the current policy (verl's bypass"
+        " mode).",
+    ),
+    deviations=(
+        "group_size is 8; the post's first runs have 64 prompts of 16 rollouts.",
+        "The clip of 0.2 is the default of TRL and verl. The mean over answers is our choice: both"
+        " average over tokens by default.",
+    ),
     audit=(
         "arithmetic compared with TRL 1.16 and verl 0.9.1 (848 cases); the estimator as TRL's "
         "paper index quotes the post"

@@ -58,6 +58,10 @@ PAPER = Paper(
             "c_k changes by 0.005 a step and has no cap, as in the report; the scripts have "
             "0.0001 and a cap of 0.005."
         ),
+        "The mean is over the tokens of the groups that are kept. The release averages over the"
+        " tokens of a micro-batch and weights it by its number of answers over that of the whole"
+        " batch, so that dropped groups make the update smaller.",
+        "The release measures the entropy by minus the mean log-probability of the sampled tokens.",
     ),
     audit=(
         "controller, target entropy, group size and batch sizes compared with EntController in "

@@ -22,7 +22,7 @@ def skywork_r1v2(
     a format and a reward model (`LearnedReward`); `mpo` precedes this stage.
 
     Args:
-        group_size: rollouts per task.
+        group_size: rollouts per task (our choice).
         capacity: rollouts in the buffer (our choice).
         max_age: steps after which a rollout is not drawn any more (our choice).
         max_share: largest share of drawn rollouts in a batch (our choice).
@@ -54,6 +54,8 @@ PAPER = Paper(
     deviations=(
         "Capacity, age limit and share of the buffer are our choice.",
         "The draw in proportion to |A| is from memory.",
+        "Clip and mean over tokens are GRPO's, and there is no KL divergence: no source that was"
+        " opened states the paper's.",
     ),
     audit=(
         "compared with the catalogue's row and the abstract; the full paper could not be opened, "

@@ -53,7 +53,10 @@ PAPER = Paper(
         "The dual clip of 3 of the release.",
     ),
     deviations=(
-        "Rows count equally, as in GRPO; the released code averages over all tokens.",
+        (
+            "Rows count equally, as in GRPO; the released code averages over the tokens of a "
+            "micro-batch of 2 rollouts."
+        ),
         (
             "The gradient enters the embedding matrix through the mixed embeddings; the released "
             "code detaches them (dp_actor.py:210)."

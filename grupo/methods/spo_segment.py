@@ -33,7 +33,8 @@ def spo_segment(
     A step makes 16 updates: 2 epochs of 8 minibatches.
 
     Args:
-        group_size: rollouts per task, which do not enter one another's advantages.
+        group_size: rollouts per task, which do not enter one another's advantages (authors' code:
+            8).
         completions: continuations of each beginning (authors' code: 9).
         tokens_per_segment: unlikely tokens of a segment (authors' code: 5).
         below: probability of a token that is neither counted nor trained (authors' code: 0.9).
@@ -137,15 +138,22 @@ PAPER = Paper(
     source=Source(
         "code",
         "AIFrameResearch/SPO: math_episode_generator_with_mc_advantages.py, ppo_trainer.py,"
-        " configs/polIter_rho1bSft2_spo_chain_MATH.jsonnet",
+        " configs/polIter_rho1bSft2_spo_chain_MATH.jsonnet and the files that it imports",
     ),
-    plan="trainers/ppo_MATH.jsonnet: 512 rollouts in minibatches of 64, 2 epochs: 16 updates",
+    plan=(
+        "polIter_rho1bSft2_ppo_MATH.jsonnet and trainers/ppo_MATH.jsonnet: 512 rollouts in "
+        "minibatches of 64, 2 epochs: 16 updates"
+    ),
     missing=(
         "SPO-tree, whose segments have a fixed number of tokens, and its buffer of edges.",
-        "The KL penalty, whose form differs between the configuration files.",
+        "The KL loss of both configurations of the chain: 0.0001 k3, summed over the trained tokens"
+        " of a rollout (trainers/refKl0.0001.jsonnet and trainers/klLoss.jsonnet).",
+        "The skip of a micro-batch whose mean ratio is above 10.",
     ),
     deviations=(
-        "Advantages are whitened over the batch of a step; in the release, over a minibatch.",
+        "Advantages are whitened over the batch of a step; in the release, over a micro-batch, 8"
+        " rollouts per device.",
+        "The mean is over the tokens of a minibatch; in the release, over those of a micro-batch.",
     ),
     audit=(
         "cut points, segment advantages, masks, whitening, clip and plan compared with the"

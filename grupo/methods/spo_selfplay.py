@@ -16,12 +16,11 @@ from grupo.rollouts.samplers import GroupSampler
 def spo_selfplay(group_size: PositiveInt = 8, clip_eps: NonNegative = 0.2) -> Method:
     """A = (r - mean(r)) / std(r), r = fraction of the other rollouts that are beaten.
 
-    Reward terms: "win_rate". No reward is learned: a fixed point is a minimax winner of the
-    preferences.
+    Reward terms: "win_rate". No reward is learned.
 
     Args:
         group_size: rollouts per task (our choice).
-        clip_eps: ratios are clipped to [1 - clip_eps, 1 + clip_eps].
+        clip_eps: ratios are clipped to [1 - clip_eps, 1 + clip_eps] (our choice).
     """
     advantage = chain(UseRewardTerm("win_rate"), Center(), ScaleByStd())
     return Method(
@@ -72,7 +71,7 @@ PAPER = Paper(
     deviations=(
         (
             "The paper leaves the policy optimiser open (its runs are PPO and SAC): the "
-            "group-relative advantage is our choice."
+            "group-relative advantage, the clip and the mean over tokens are our choice."
         ),
     ),
     audit=(

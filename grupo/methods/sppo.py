@@ -11,7 +11,12 @@ from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
 
 
-def sppo(group_size: PositiveInt = 5, eta: NonNegative = 1000.0, epochs: PositiveInt = 1) -> Method:
+def sppo(
+    group_size: PositiveInt = 5,
+    eta: NonNegative = 1000.0,
+    epochs: PositiveInt = 1,
+    minibatches: PositiveInt = 8,
+) -> Method:
     """loss = mean over answers of (log(pi / pi_old) - eta (P - 1/2))^2, eq. 4.7.
 
     P is the win rate against all answers of the group, the answer itself included, which counts
@@ -21,14 +26,15 @@ def sppo(group_size: PositiveInt = 5, eta: NonNegative = 1000.0, epochs: Positiv
     Args:
         group_size: rollouts per task (authors' code: 5).
         eta: scale of the target in nats (authors' code: 1 / beta, beta 0.001).
-        epochs: updates on the answers of a step.
+        epochs: passes over the answers of a step (run scripts: 1).
+        minibatches: updates of a pass (our choice).
     """
     return Method(
         sampler=GroupSampler(group_size),
         advantage=identity,
         loss=RegressScore(rollout_log_ratio, WinRateTarget(eta)),
         aggregation=group_mean,
-        updates=Updates(epochs),
+        updates=Updates(epochs, minibatches),
     )
 
 
@@ -39,16 +45,23 @@ PAPER = Paper(
     trl="DPOConfig(loss_type='sppo_hard'): given pairs, win rates of 1 and 0, another reference",
     checked=("golden", "properties", "run"),
     catalogue=("sppo-selfplay",),
-    source=Source("code", "uclaml/SPPO, sppo/trainer.py (loss) and scripts/compute_prob.py"),
-    plan="a step is a round of the paper, which makes 18 epochs over its answers; epochs is ours",
-    missing=("The two-answer form, which regresses the best and the worst of five answers alone.",),
-    deviations=(
-        (
-            "With one epoch log(pi / pi_old) is 0 at the only update of a step, whose gradient is "
-            "that of -2 eta (P - 1/2) log pi; more epochs fit the target further."
-        ),
+    source=Source(
+        "code",
+        "uclaml/SPPO, sppo/trainer.py (loss), scripts/compute_prob.py, run_sppo_mistral.sh, "
+        "run_sppo_llama-3.sh and scripts/pipeline.sh",
     ),
-    audit="formula compared with the catalogue's row of the authors' code",
+    plan=(
+        "run_sppo_mistral.sh and run_sppo_llama-3.sh: --num 1, one epoch over the pairs of a round "
+        "in batches of 8 per device; the 18 of pipeline.sh is a default that both override. Eight "
+        "updates per step are our choice: a round of the release has more"
+    ),
+    missing=(
+        "The release's choice of answers: it regresses the best and the worst of five alone.",
+    ),
+    deviations=(
+        "The test of the Nash policy makes 5 passes of one update over a round, with eta 0.3.",
+    ),
+    audit="formula, eta and epochs compared with trainer.py, compute_prob.py and the run scripts",
     shown=(
         "tests/methods/test_preference_games.py::test_mean_iterate_of_sppo_is_near_the_nash_policy",
     ),

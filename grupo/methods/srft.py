@@ -86,7 +86,15 @@ PAPER = Paper(
             "The demonstration's ratio is not clipped: it is at most 1, so the clip has no effect "
             "where A > 0."
         ),
-        "Each source is a mean over its own tokens.",
+        (
+            "Each source is a mean over its own tokens. In the script that holds for the "
+            "likelihood of demonstrations alone: both policy losses are one sum over the tokens of "
+            "a micro-batch, divided by the padded length (loss_remove_token_mean)."
+        ),
+        (
+            "A group is group_size sampled rollouts and the demonstration; in the script the "
+            "demonstration is one of its 8 rollouts (n_prefix=1)."
+        ),
         "A of demonstrations is divided by the std; the script's is not (grpo_use_std=False).",
         (
             "The demonstration's ratio is p, as in the paper: the script reshapes it to "

@@ -27,10 +27,10 @@ def srpo_reflection(
     "reflection" (a reflection and a second answer exist), "first_length" in tokens, 0 without a
     second.
 
-    A step makes 4 updates, one on each of 4 minibatches.
+    A step makes 8 updates, one on each of 8 minibatches.
 
     Args:
-        group_size: rollouts per task (authors' OpenRLHF script: 8, config.yaml: 5).
+        group_size: rollouts per task (authors' OpenRLHF script: 8).
         corrected_reward: reward of a corrected answer (paper: 0.5).
         reflection_reward: reward of a reflection (paper: 0.25).
         brevity_coef: weight of the length (alpha in the release).
@@ -42,7 +42,7 @@ def srpo_reflection(
             Center(),
             ScaleByStd(),
         ),
-        updates=Updates(minibatches=4),
+        updates=Updates(minibatches=8),
     )
 
 
@@ -94,8 +94,9 @@ PAPER = Paper(
         ),
     ),
     plan=(
-        "verl_srpo/examples/config.yaml: rollout batch 512, global batch 128: 4 updates per step "
-        "(the OpenRLHF script: 8)"
+        "run_7b_sft_srpo_filter_data.sh: 128 prompts of 8 rollouts in batches of 128 rollouts: 8 "
+        "updates. The README says that the paper's results are those of this OpenRLHF version; "
+        "config.yaml of verl_srpo has 4 updates"
     ),
     missing=(
         "The SFT stage on reflections that a stronger model wrote.",
@@ -103,6 +104,7 @@ PAPER = Paper(
             "The KL loss of 0.01 of config.yaml, and the accuracy filter, 0.1 to 0.9, of the "
             "OpenRLHF script."
         ),
+        "The upper clip of 0.3 and the dual clip of 3, which are the defaults of verl_srpo.",
     ),
     deviations=(
         (
@@ -110,7 +112,10 @@ PAPER = Paper(
             "nothing for a reflection's format, and 0 for a single answer: corrected_reward=1, "
             "reflection_reward=0."
         ),
-        "Rows count equally, as in GRPO; the released code averages over all tokens.",
+        (
+            "Rows count equally, as in GRPO; verl_srpo averages over the tokens of a micro-batch "
+            "of 4 rollouts."
+        ),
     ),
     shown=("docs/vision_shown/landed_methods.md#srpo",),
     audit=(

@@ -77,6 +77,10 @@ PAPER = Paper(
             "divides by n - 1."
         ),
         "The weight of the strata is our choice; that code has 1, without blend.",
+        (
+            "Rows count equally, as in GRPO, and there is no KL divergence; that code's "
+            "configs/papers/stratified_grpo.yaml averages over tokens, with a KL of weight 0.01."
+        ),
     ),
     audit="formula compared with stratified.py by other people and a public review",
 )

@@ -87,6 +87,7 @@ PAPER = Paper(
     ),
     missing=(
         "The std over all rewards of a step, which one configuration has (global_std).",
+        "The moving average of the weights (train.ema).",
         (
             "The script drops images whose advantages are all 0 before the update; here these "
             "count in the mean, and their KL acts."
@@ -98,6 +99,10 @@ PAPER = Paper(
         (
             "One noise starts all images of a prompt; there 4 do, and the 24 images that branch "
             "from them at a step are compared with one another."
+        ),
+        (
+            "Images branch at every step by default; in the script at all but the last, whose "
+            "noise is not trained on (timesteps[:-1])."
         ),
     ),
     audit=(

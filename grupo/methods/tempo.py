@@ -74,6 +74,12 @@ PAPER = Paper(
         ),
     ),
     plan="not stated in any source that was opened; one update per step",
+    deviations=(
+        (
+            "Clip and mean over tokens are GRPO's, and there is no KL divergence: no source that "
+            "was opened states the paper's."
+        ),
+    ),
     audit=(
         "formula compared with public summaries; the arithmetic with a reference implementation "
         "in the test"

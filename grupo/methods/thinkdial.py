@@ -74,7 +74,7 @@ PAPER = Paper(
     tags=("length", "reward"),
     checked=("golden", "properties", "run"),
     catalogue=("thinkdial",),
-    source=Source("paper", "eq. 1 to 5 and the settings"),
+    source=Source("paper", "eq. 1 to 5 and the settings, as the catalogue's row has them"),
     plan="not stated in any source that was opened; one update per step",
     missing=(
         "The SFT stage on reasoning that is cut to a half and a quarter.",

@@ -116,7 +116,8 @@ PAPER = Paper(
     source=Source(
         "code",
         "3rdAT/ThinkTuning: compute_policy_loss in verl/recipe/thinktuning/core_algos.py,"
-        " train_thinktuning.sh; how feedback is appended by the catalogue's row",
+        " thinktuning_ray_trainer.py, train_thinktuning.sh, verl/utils/teaching_schedulers.py; how"
+        " feedback is appended by the catalogue's row",
     ),
     plan="train_thinktuning.sh: train batch 128, minibatch 32: 4 updates per step",
     missing=("The teacher's examples of cognitive behaviours.", "Cosine and exponential shares."),
@@ -124,7 +125,11 @@ PAPER = Paper(
         "The release clamps gamma with swapped bounds, so that it is -0.001 for every A; here it"
         " rises from gamma_low at A = -4 to gamma_high at A = 4. gamma_high=-0.001 is the release.",
         "The share of answers with feedback falls over the whole run; in the release, over"
-        " its first third, 16 steps.",
+        " its first third, 16 steps, and the feedback ends when the share is 0.06 or less, which is"
+        " after 8 steps (eps=0.05).",
+        "Batches without feedback have the dual clip, too; where compute_policy_loss has no teacher"
+        " mask, it averages the loss without it.",
+        "The mean is over the tokens of a minibatch; in the release, over a micro-batch of 8.",
     ),
     audit="both losses, gamma, fallback, dual clip, constants and plan compared with the release",
     shown=(

@@ -23,7 +23,7 @@ def tic_grpo(group_size: PositiveInt = 8, clip_high: NonNegative = 0.2) -> Metho
     at the old one. A = (x - mean(x)) / std(x) with x = r / length, the length-corrected reward.
 
     Args:
-        group_size: rollouts per task.
+        group_size: rollouts per task (our choice).
         clip_high: w is at most 1 + clip_high (our choice).
     """
     return Method(
@@ -72,6 +72,9 @@ PAPER = Paper(
     plan="not stated in any source that was opened; one update per step",
     deviations=(
         "clip_high is that of PPO; the other implementation takes DAPO's 0.28.",
+        "With the one update of a step w is 1, so that the bound does not act; more updates need"
+        " .replace(updates=Updates(minibatches=4)).",
+        "There is no KL divergence; the other implementation has one of weight 0.01.",
         (
             "Where A < 0 and w is above the bound, the loss is constant and has no gradient; the "
             "other implementation takes the maximum of it and the loss of the token's own ratio."

@@ -14,8 +14,8 @@ def tis(group_size: PositiveInt = 8, cap: Positive = 2.0, clip_eps: NonNegative 
     is a constant. Advantages are GRPO's.
 
     Args:
-        group_size: rollouts per task.
-        cap: largest weight, tis_imp_ratio_cap of the released scripts.
+        group_size: rollouts per task (our choice; authors' script: 16).
+        cap: largest weight (authors' script: 2, tis_imp_ratio_cap).
         clip_eps: ratios are clipped to [1 - clip_eps, 1 + clip_eps].
     """
     loss = CorrectedLoss(Clip(clip_eps, clip_eps), ImportanceWeight(TruncatedIS(cap)))
@@ -31,13 +31,27 @@ PAPER = Paper(
     verl="rollout_is='token', rollout_is_threshold=2.0",
     checked=("golden", "properties", "reference", "run"),
     source=Source(
-        "third_party",
-        "verl's rollout correction and TRL's paper index, which quotes the post",
+        "code",
+        "yaof20/verl, verl/trainer/ppo/core_algos.py (tis_imp_ratio_cap) and "
+        "recipe/dapo/run_dapo_qwen2.5_32b_tis.sh; TRL's paper index, which quotes the post",
     ),
-    plan="not stated in any source that was opened; one update per step",
+    plan=(
+        "one update per step, our choice; run_dapo_qwen2.5_32b_tis.sh: train batch 512, minibatch "
+        "32: 16 updates per step"
+    ),
+    missing=(
+        (
+            "The rest of DAPO, on which the script builds: the upper clip of 0.28, groups of equal "
+            "accuracy replaced from up to 10 batches, and the overlong penalty over 4,096 tokens."
+        ),
+        "The dual clip of the release, 10 in the script, which it applies before the weight.",
+    ),
+    deviations=(
+        "Rows count equally, as in GRPO; the script averages over all tokens (token-mean).",
+    ),
     audit=(
         "arithmetic compared with TRL 1.16 and verl 0.9.1 (848 cases); the surrogate as TRL's "
-        "paper index quotes the post"
+        "paper index quotes the post; weight, cap and settings with core_algos.py and the script"
     ),
     shown=("docs/claims.md#engine",),
 )

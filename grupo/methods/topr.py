@@ -20,7 +20,7 @@ def topr(group_size: PositiveInt = 8, baseline: NonNegative = 0.5) -> Method:
     that have become unlikely are not lowered further.
 
     Args:
-        group_size: rollouts per task (paper: 16 for GSM8K, 32 for MATH).
+        group_size: rollouts per task (our choice; paper: 16 for GSM8K, 32 for MATH).
         baseline: a greater one raises the weight of bad rollouts.
     """
     # There is no comparison within groups.

@@ -38,7 +38,7 @@ def treepo(
         group_size: rollouts per task (authors' script: 16).
         segment_tokens: tokens per segment (authors' script: 512).
         max_depth: most segments of an answer (authors' script: 14).
-        max_resample_rounds: most rounds of dynamic sampling in a step (DAPO's value).
+        max_resample_rounds: most rounds of dynamic sampling in a step (authors' script: 10).
     """
     return Method(
         curriculum=DynamicSampling(ShuffledTasks(), max_resample_rounds),

@@ -21,7 +21,7 @@ def trm(
     An answer is trained on only if its worst token and its mean are within bounds.
 
     Args:
-        group_size: rollouts per task.
+        group_size: rollouts per task (our choice).
         max_token_kl: largest k3 of a token, in nats (our choice).
         max_mean_kl: largest mean k3 of an answer, in nats (our choice).
         clip_eps: ratios are clipped to [1 - clip_eps, 1 + clip_eps].
@@ -55,6 +55,10 @@ PAPER = Paper(
             "it calls the rollout policy."
         ),
         "The paper sets no thresholds: they are our choice.",
+        (
+            "Rejected answers count in the mean over answers, so that the loss is divided by their "
+            "number, too; that code takes them out of the mask."
+        ),
     ),
     audit="arithmetic compared with TRL 1.16 and verl 0.9.1 (848 cases)",
 )

@@ -78,7 +78,9 @@ PAPER = Paper(
         ),
     ),
     plan=(
-        "grpo.sh: an update batch of 256 rollouts, minibatch 256, ppo_epochs 2: 2 updates per step"
+        "grpo.sh: rollouts with an advantage are collected until there are 256 or more, and "
+        "trained on in minibatches of 256, ppo_epochs 2: 2 updates per step at 256 rollouts, else "
+        "2 for each 256 begun (dynamic_update); here one batch, so 2"
     ),
     missing=(
         "The bound of 20 on the gradient norm, above which an update is skipped: a recipe's.",
@@ -93,6 +95,7 @@ PAPER = Paper(
             "Groups that are all solved are trained on; grpo.sh drops them and those without a "
             "success (advantage_threshold)."
         ),
+        "The mean is over the tokens of an update; in the release, over 8 rollouts at a time.",
     ),
     audit=(
         "ranks, reward, token mean (use_token_level_loss of lean_trainer.yaml, which grpo.sh "

@@ -19,7 +19,7 @@ def vade(
     and at every step a <- decay_per_step a, b <- decay_per_step b.
 
     Args:
-        group_size: rollouts per task.
+        group_size: rollouts per task (our choice).
         decay_per_group: factor on a and b at each group of the task (our choice).
         decay_per_step: factor on a and b at each step (our choice).
         pool_factor: size of the pool, in multiples of the tasks of a step (our choice).

@@ -24,7 +24,7 @@ def vc_ppo(
     Args:
         group_size: rollouts per task (our choice).
         gae_lambda: lambda of GAE (paper: 0.95).
-        clip_eps: ratios are clipped to [1 - clip_eps, 1 + clip_eps].
+        clip_eps: ratios are clipped to [1 - clip_eps, 1 + clip_eps] (our choice).
         value_head: linear on detached features, on shared ones, or on a model of its own.
     """
     return Method(
@@ -53,6 +53,7 @@ PAPER = Paper(
     ),
     deviations=(
         "By default the critic is linear on detached features, not a model of its own: value_head.",
+        "The mean over all tokens and the clip are our choice: no source that was opened has them.",
     ),
     audit="formula compared with public reviews",
     shown=("docs/claims.md#tokens",),

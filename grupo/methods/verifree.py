@@ -66,6 +66,12 @@ PAPER = Paper(
     plan=(
         "run.sh: 16 prompts of 8 rollouts, train batch 128, num_ppo_epochs 1: one update per step"
     ),
+    missing=(
+        (
+            "R = 0 for a rollout that ends at the token limit or without an answer tag: part of "
+            "the environment's reward term."
+        ),
+    ),
     deviations=(
         (
             "The answer's term is weighted by R, as in run.sh; the code also has A and 1 there, "

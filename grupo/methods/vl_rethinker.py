@@ -112,6 +112,11 @@ PAPER = Paper(
             "rollouts are drawn without replacement."
         ),
         (
+            "The buffer holds earlier steps when it is drawn from; in the code it already holds "
+            "the current step's rollouts with an advantage (keep_items)."
+        ),
+        "The mean is over the tokens of a minibatch; in the code, over 4 rollouts at a time.",
+        (
             "The likelihood loss is averaged over all tokens of an update; in the code over those "
             "that it selects."
         ),

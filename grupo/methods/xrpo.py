@@ -80,12 +80,17 @@ PAPER = Paper(
         "third_party",
         (
             "Wodlfvllf/grpo-composer, core/advantages/novelty_sharpening.py; a public review for "
-            "the constants"
+            "the constants; the authors' UIUC-MLSys/XRPO could not be opened"
         ),
     ),
     plan="not stated in any source that was opened; one update per step",
     deviations=(
         "By default only the novelty bonus is on, which the claim is about.",
+        "Weight and bound of the bonus are the review's; that code has 1 for both.",
+        (
+            "Rows count equally, as in GRPO, and there is no KL divergence; that code's "
+            "configs/papers/xrpo.yaml averages over tokens, with a KL of weight 0.01."
+        ),
         "Sizes of groups, phases, confidence, and the weight of the exploration bonus are our"
         " choice; so are two worked examples, which are retrieved by BM25.",
         "Answers behind worked examples are trained on behind them.",

@@ -8,6 +8,7 @@ import torch
 from grupo.algo.minibatches import Updates
 from grupo.core.batch import Signals
 from grupo.methods.copo import BetweenGroups, answer_entropy, copo
+from grupo.rollouts.samplers import GroupSampler
 from grupo.testing.batches import make_batch, perturb_logp
 
 THREE = make_batch(
@@ -97,3 +98,4 @@ def test_defaults_are_those_of_the_authors_readme_and_script():
     assert copo().advantage == BetweenGroups(0.0)
     assert (loss.surrogate.clip_low, loss.surrogate.clip_high) == (0.2, 0.2)
     assert copo().updates == Updates(minibatches=16)
+    assert copo().sampler == GroupSampler(6)

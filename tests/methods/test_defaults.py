@@ -140,7 +140,7 @@ DEFAULTS = {
     "lite_ppo": {"group_size": 8, "clip_eps": 0.2},
     "luffy": {"group_size": 7, "shaping_constant": 0.1, "clip_eps": 0.2},
     "mapo": {"group_size": 12, "full_score": 1.0, "clip_eps": 0.2, "kl_coef": 0.01},
-    "mars_selfplay": {"games": 8, "clip_eps": 0.2, "kl_coef": 0.2},
+    "mars_selfplay": {"games": 1, "clip_eps": 0.2, "kl_coef": 0.2},
     "max_rl": {"group_size": 16, "clip_eps": 0.2},
     "mc_grpo": {"group_size": 9, "eps": 0.001, "clip_eps": 0.2, "kl_coef": 0.04},
     "mixed_r1": {"group_size": 8, "format_coef": 1.0},

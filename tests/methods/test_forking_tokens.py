@@ -3,7 +3,7 @@ from math import exp, sqrt
 import pytest
 import torch
 
-from grupo.algo.aggregation import TopEntropyMask, token_mean
+from grupo.algo.aggregation import NormalisedAggregation, TopEntropyMask
 from grupo.algo.filters import keep_nonzero_std
 from grupo.algo.minibatches import Updates
 from grupo.methods.forking_tokens import forking_tokens
@@ -23,15 +23,15 @@ def test_only_highest_entropy_tokens_have_gradient():
     pi = perturb_logp(batch, [[0.1] * 3] * 2)
     loss = (method.aggregation(batch) * method.loss(pi, batch)).sum()
     A, R = 0.5 / (sqrt(0.5) + 1e-6), exp(0.1)
-    assert loss.item() == pytest.approx((-R * A + R * A) / 5, abs=1e-12)
+    assert loss.item() == pytest.approx((-R * A + R * A) / 2, abs=1e-12)
     (gradient,) = torch.autograd.grad(loss, pi.logp)
-    expected = [0.0, -R * A / 5, 0.0, R * A / 5, 0.0]  # divided by all 5 tokens
+    expected = [0.0, -R * A / 2, 0.0, R * A / 2, 0.0]  # divided by both selected tokens
     assert gradient[batch.mask].tolist() == pytest.approx(expected)
 
 
 def test_remaining_components_match_dapo():
     paper = forking_tokens(max_length=20_480, overlong_buffer=4_096)
-    assert paper.aggregation == TopEntropyMask(0.2, token_mean)
+    assert paper.aggregation == NormalisedAggregation(TopEntropyMask(0.2))
     assert (paper.loss.clip_low, paper.loss.clip_high) == (0.2, 0.28)
     assert paper.filter is keep_nonzero_std
     assert paper.requires.all_signals == {"entropy"}

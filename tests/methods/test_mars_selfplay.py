@@ -87,7 +87,7 @@ def test_loss_is_mean_over_rollouts_of_mean_over_tokens():
 
 
 def test_defaults_match_release():
-    assert mars_selfplay().sampler == SelfPlay(8, players=2)
+    assert mars_selfplay().sampler == SelfPlay(1, players=2)
     assert mars_selfplay().requires.all_signals == {"step/reward", "logp@ref"}
 
 

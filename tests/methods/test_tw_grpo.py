@@ -39,6 +39,6 @@ def test_reward_is_sum_of_answer_and_format_terms():
 
 
 def test_defaults_match_release():
-    assert tw_grpo().aggregation == DisagreementWeighted(1.4)
+    assert tw_grpo().aggregation == DisagreementWeighted(1.7)
     assert tw_grpo().sampler == GroupSampler(8)
     assert tw_grpo().loss == Clip(0.2, 0.28)

@@ -147,7 +147,8 @@ def top(x: Array, mask: Array, fraction: float) -> Array:
 
 @reference(
     "forking_tokens",
-    "arXiv:2506.01939, eq. 5 from memory: gated tokens stay in the denominator; DAPO's recipe",
+    "Shenzhi-Wang/Beyond-the-80-20-Rule-RLVR, core_algos.py: the mean over the mask of the response"
+    " times that of high entropy; DAPO's recipe",
     code="forking_tokens(max_length=6, overlong_buffer=3)",
     reward="binary",
 )
@@ -159,7 +160,7 @@ def forking_tokens(case: Case) -> Update:
     def loss(batch, pi):
         gate = top(batch.signals["entropy"], batch.mask, 0.2)
         ratio = np.exp(pi["logp"] - batch.old_logp)
-        return token_mean(gate * clipped_surrogate(ratio, batch.advantage, 0.2, 0.28), batch.mask)
+        return token_mean(clipped_surrogate(ratio, batch.advantage, 0.2, 0.28), gate)
 
     return Update(z_score(shaped[kept], case.group[kept]), loss, minibatches=16, kept=kept)
 

@@ -119,11 +119,11 @@ def orpo(case: Case) -> Update:
     return Update(None, loss)
 
 
-@reference("nca", "arXiv:2402.05369, the loss for pairs; TRL, dpo_trainer.py, 'nca_pair'", **PAIRS)
+@reference("nca", "arXiv:2402.05369, the loss for pairs; the authors' README", **PAIRS)
 def nca(case: Case) -> Update:
     def loss(batch, pi):
         chosen, rejected = pair_rows(batch)
-        r = 0.1 * log_ratio(batch, pi)
+        r = 0.01 * log_ratio(batch, pi)
         down = 0.5 * log_sigmoid(-r[chosen]) + 0.5 * log_sigmoid(-r[rejected])
         return np.mean(-log_sigmoid(r[chosen]) - down)
 

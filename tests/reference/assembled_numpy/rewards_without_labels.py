@@ -223,7 +223,7 @@ def srpo_reflection(case: Case) -> Update:
     brevity = np.exp(-((np.abs(case.lengths - target) / np.where(two, longest - target, 1)) ** 2))
     reflection = case.terms["reflection"] * (effect + 0.25) + 0.1 * brevity * two
     reward = 0.5 * case.terms["format"] + 0.5 * first + reflection
-    return Update(z_score(reward, case.group), ppo_loss(), minibatches=4)
+    return Update(z_score(reward, case.group), ppo_loss(), minibatches=8)
 
 
 @reference(
@@ -277,7 +277,7 @@ def tw_grpo(case: Case) -> Update:
         for g in np.unique(batch.group):
             own = batch.group == g
             values = x[own][batch.mask[own]]
-            weight[own] = 1 + 0.4 * (x[own] - values.min()) / (values.max() - values.min())
+            weight[own] = 1 + 0.7 * (x[own] - values.min()) / (values.max() - values.min())
         return token_mean(weight * surrogate(batch, pi, 0.2, 0.28), batch.mask)
 
     return Update(z_score(reward, case.group), loss)

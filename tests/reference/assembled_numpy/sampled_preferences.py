@@ -1,5 +1,7 @@
 """Methods that compare the answers that the policy sampled."""
 
+from dataclasses import replace
+
 import numpy as np
 
 from tests.reference.assembled_numpy.case import Case
@@ -20,7 +22,9 @@ DISTINCT = (0.2, 0.9, 0.4, 0.1, 0.7, 0.3, 0.0, 0.8, 0.5, 0.6, 1.0, 0.15, 0.35, 0
 
 
 @reference(
-    "inpo", "arXiv:2407.00617, the loss on winners and losers, from memory", reward=DISTINCT[:15]
+    "inpo",
+    "arXiv:2407.00617, the loss on winners and losers, from memory; epochs of a copy of the code",
+    reward=DISTINCT[:15],
 )
 def inpo(case: Case) -> Update:
     eta, ref_weight = 0.005, 1 / 3
@@ -29,7 +33,7 @@ def inpo(case: Case) -> Update:
         anchor = ref_weight * batch.signals["logp@ref"] + (1 - ref_weight) * batch.old_logp
         return total(pi["logp"] - anchor, batch.mask)
 
-    return pair_loss(score, lambda z: (z - 1 / (2 * eta)) ** 2)
+    return replace(pair_loss(score, lambda z: (z - 1 / (2 * eta)) ** 2), epochs=2)
 
 
 @reference(
@@ -50,7 +54,7 @@ def sppo(case: Case) -> Update:
         log_ratio = total(pi["logp"] - batch.old_logp, batch.mask)
         return np.mean((log_ratio - 1000.0 * (probability - 1 / 2)) ** 2)
 
-    return Update(None, loss)
+    return Update(None, loss, minibatches=8)
 
 
 @reference(
