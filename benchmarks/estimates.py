@@ -38,7 +38,7 @@ from grupo.models.lora import Lora
 from grupo.models.model_size import read_model_size
 from grupo.recipe import Recipe
 from grupo.training.callbacks import NullCallback
-from grupo.training.trainer import run_training
+from grupo.training.start import run_training
 
 PROMPT = 32  # tokens
 LENGTHS = TaskLengths(count=8, prompt=PROMPT, answer=0, long_prompt=PROMPT, mean_prompt=PROMPT)

@@ -21,7 +21,7 @@ from benchmarks.grupo_worker import recipe
 from benchmarks.workloads import WORKLOADS
 from grupo.config.overrides import apply_overrides
 from grupo.recipe import Recipe
-from grupo.training.trainer import run_training
+from grupo.training.start import run_training
 
 WARMUP = 2  # steps that are not counted
 PHASES = ("time/generate", "time/update", "time/step")

@@ -43,7 +43,7 @@ from grupo.distributed.start import number_of_ranks
 from grupo.evidence.simulate.costs import Costs, measured_lengths
 from grupo.evidence.simulate.events import Machine, Simulation, Workload
 from grupo.recipe import Recipe
-from grupo.training.trainer import run_training
+from grupo.training.start import run_training
 
 WORKLOAD = workloads.Workload(
     "8 x 8, 14 prompt tokens, up to 256 new",

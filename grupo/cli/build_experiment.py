@@ -8,14 +8,9 @@ from operator import or_
 from pathlib import Path
 from typing import Any
 
-from grupo.cli.build_recipe import (
-    RecipeArgs,
-    load_recipe,
-    parse_eval_tasks,
-    parse_option,
-    split_arguments,
-)
+from grupo.cli.build_recipe import RecipeArgs, load_recipe, parse_eval_tasks, parse_option
 from grupo.cli.chosen_defaults import compared_recipes
+from grupo.cli.fields import split_arguments
 from grupo.compare import Comparison, TaskSet, manifest, update_budget
 from grupo.compare import budget as budgets
 from grupo.compare.controls import CONTROLS

@@ -2,16 +2,10 @@
 
 from dataclasses import dataclass
 
-from grupo.cli.build_recipe import (
-    Fields,
-    RecipeArgs,
-    check_verifier,
-    parse_option,
-    reward_terms,
-    split_arguments,
-)
+from grupo.cli.build_recipe import RecipeArgs, check_verifier, parse_option, reward_terms
 from grupo.cli.chosen_defaults import defaults_for
 from grupo.cli.env_option import with_rewards
+from grupo.cli.fields import Fields, split_arguments
 from grupo.cli.paths import last_run
 from grupo.config.defaults import measure_tasks, with_choices
 from grupo.config.success import with_default_reward_term

@@ -7,9 +7,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from grupo.cli.build_recipe import FIELD_ALIASES, Fields, parse_option
+from grupo.cli.build_recipe import parse_option
 from grupo.cli.cost_lines import cost_lines
 from grupo.cli.displays import ensure_toy_model
+from grupo.cli.fields import FIELD_ALIASES, Fields
 from grupo.config.defaults import measure_tasks
 from grupo.config.overrides import set_field
 from grupo.core.component import component_fields

@@ -47,7 +47,7 @@ class RecipeCommand(FieldsCommand):
     """A command whose help lists the fields of a recipe and ends in worked examples."""
 
     def format_epilog(self, ctx: Any, formatter: Any) -> None:
-        from grupo.cli.build_recipe import FIELD_ALIASES  # takes a second to import
+        from grupo.cli.fields import FIELD_ALIASES
         from grupo.recipe import Recipe
 
         aliases = {field: f", --{option}" for option, field in FIELD_ALIASES.items()}

@@ -37,7 +37,8 @@ def survey(
 
     The policy is that of a recipe before training, or of a run: `grupo survey runs/a`.
     """
-    from grupo.cli.build_recipe import RecipeArgs, split_arguments
+    from grupo.cli.build_recipe import RecipeArgs
+    from grupo.cli.fields import split_arguments
     from grupo.evidence.survey.parquet import check_new_file, write_survey
     from grupo.evidence.survey.table import survey_table
     from grupo.training.resume.run_dir import RECIPE

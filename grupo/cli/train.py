@@ -75,9 +75,10 @@ def train_command(
 ) -> None:
     """Train a policy. Every field of a recipe is an option, listed below."""
     _launch_ranks(context, ranks, oversubscribe)
-    from grupo.cli.build_recipe import RecipeArgs, parse_option, split_arguments
+    from grupo.cli.build_recipe import RecipeArgs, parse_option
     from grupo.cli.chosen_defaults import recipe_with_defaults
     from grupo.cli.displays import callback_of, make_callback
+    from grupo.cli.fields import split_arguments
     from grupo.cli.pipeline import (
         PipelineCommand,
         check_no_recipe_options,
@@ -128,8 +129,9 @@ def resume_command(
     It ends with exactly the same weights as an uninterrupted one. A recipe or fields, if given,
     must be those of the run, except for max_steps and others that change no step already done.
     """
-    from grupo.cli.build_recipe import RecipeArgs, split_arguments
+    from grupo.cli.build_recipe import RecipeArgs
     from grupo.cli.displays import callback_of, make_callback
+    from grupo.cli.fields import split_arguments
     from grupo.cli.pipeline import resume_stages
     from grupo.config.overrides import apply_overrides
     from grupo.distributed.exchange import exchange_json
@@ -222,7 +224,7 @@ def _train_new_run(chosen: "ChosenRecipe", folder: Path, callback: "Callback") -
     from grupo.distributed.start import launched_ranks
     from grupo.training.resume.run_dir import RunFolder
     from grupo.training.resume.start_from import describe_start
-    from grupo.training.trainer import create_trainer
+    from grupo.training.start import create_trainer
 
     recipe = chosen.recipe
     ranks = launched_ranks()
@@ -244,7 +246,7 @@ def _train_new_run(chosen: "ChosenRecipe", folder: Path, callback: "Callback") -
 
 
 def _resume_run(folder: Path, callback: "Callback") -> None:
-    from grupo.training.trainer import resume_training
+    from grupo.training.start import resume_training
 
     with _resume_hint(folder):
         _print_summary(folder, resume_training(folder, callback))

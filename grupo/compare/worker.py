@@ -14,7 +14,7 @@ def main(folder: str) -> None:
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     threading.Thread(target=_exit_with_parent, daemon=True).start()
     from grupo.report.progress_bar import ProgressDisplay
-    from grupo.training.trainer import resume_training
+    from grupo.training.start import resume_training
 
     try:
         resume_training(folder, ProgressDisplay(out))

@@ -5,8 +5,8 @@ The metric `group/reward` has one value per group instead: its mean reward.
 """
 
 from abc import abstractmethod
-from collections.abc import Sequence
-from math import exp, log
+from collections.abc import Iterable, Mapping, Sequence
+from math import exp, isfinite, log, nan
 from typing import Annotated
 
 from annotated_types import Interval
@@ -15,6 +15,7 @@ from grupo.core.component import component
 from grupo.core.dynamic_number import DynamicNumber
 from grupo.core.ranges import NonNegativeFloat, PositiveFloat, PositiveInt, Probability
 from grupo.core.units import RolloutSteps
+from grupo.util.errors import ConfigError, suggest
 
 GROUP_REWARD_METRIC = "group/reward"  # the metric with one value per group
 EVERY_STEP = "tokens/generated"  # a metric of every step, by which controllers count the steps
@@ -270,3 +271,20 @@ class SmoothedKL(Controller):
             log_coefficient += self.gain * max(-0.2, min(0.2, mean_error))
             log_coefficient = max(log(1e-4), min(log(100.0), log_coefficient))
         return exp(log_coefficient)
+
+
+def finite_values_of(metrics: Mapping[str, float], names: Iterable[str]) -> dict[str, float]:
+    """Return the metrics with these names, which controllers read, without NaN and infinite ones.
+
+    A step that trained on no groups has no metrics of updates, such as "loss". Only in a step with
+    updates is an absent metric an error.
+
+    Raises:
+        ConfigError: The step has no metric of such a name.
+    """
+    for name in names:
+        if name not in metrics and "loss" in metrics:
+            message = f"method: a controller reads the metric {name!r}, which does not exist."
+            raise ConfigError(f"{message} {suggest(name, metrics)}")
+    values = {name: metrics.get(name, nan) for name in sorted(names)}
+    return {name: value for name, value in values.items() if isfinite(value)}

@@ -24,7 +24,7 @@ from grupo.recipe import Recipe
 from grupo.rollouts.samplers import Sampler
 from grupo.training.callbacks import Callback
 from grupo.training.resume.run_dir import RECIPE
-from grupo.training.trainer import create_trainer, reopen_trainer
+from grupo.training.start import create_trainer, reopen_trainer
 
 OWN_POLICY = ""  # as `start` of a stage: the stage starts from the policy of its own recipe
 

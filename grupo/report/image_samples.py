@@ -15,7 +15,7 @@ from grupo.report.image_grid import save_image_grid
 from grupo.rewards.image_shapes import rollout_image
 from grupo.rollouts.evaluate import HasActor, Proportion, bootstrap_proportion, run_rollouts
 from grupo.training.resume.load_run import load_policy
-from grupo.training.trainer import run_training
+from grupo.training.start import run_training
 
 NOISE_KEY = 7  # the key of the initial noise, which all policies share
 MAX_SHOWN = 12  # tasks in an image grid

@@ -1,6 +1,6 @@
 """`grupo.train` and `grupo.resume`: training with a display, in a notebook, a script or a console.
 
-`grupo.training.trainer` has the same functions without a display.
+`grupo.training.start` has the same functions without a display.
 """
 
 from pathlib import Path
@@ -11,7 +11,7 @@ from grupo.report.progress_bar import ProgressDisplay
 from grupo.report.run import Run
 from grupo.training.callbacks import Callback, CallbackList, NullCallback
 from grupo.training.resume.run_dir import unused_folder
-from grupo.training.trainer import create_trainer, reopen_trainer
+from grupo.training.start import create_trainer, reopen_trainer
 from grupo.util.console import out
 
 

@@ -20,7 +20,7 @@ from grupo.toy.sft import sft_recipe
 from grupo.toy.tokenizers import phrase_tokenizer
 from grupo.toy.untrained_llama import LlamaArchitecture
 from grupo.training.callbacks import Callback, NullCallback
-from grupo.training.trainer import create_trainer
+from grupo.training.start import create_trainer
 from grupo.util.errors import ConfigError
 
 

@@ -5,13 +5,11 @@ A step generates rollouts, scores them, computes advantages and updates the poli
 
 import sys
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TypeVar
 
 from grupo.algo.optimizers.averaging import optimizer_averages_as_weights
 from grupo.config.staleness import split_max_staleness
-from grupo.config.success import with_default_reward_term
-from grupo.config.supervised import evaluated_demonstration_sampler
 from grupo.config.validate import env_warnings
 from grupo.config.validate_rewards import check_rewards_in_range
 from grupo.config.validate_tasks import load_tasks, task_notes
@@ -25,7 +23,7 @@ from grupo.envs.trial_score import trial_score_notes
 from grupo.method import Method
 from grupo.models.aux_heads import head_parameters
 from grupo.recipe import Recipe
-from grupo.rollouts.evaluate import EvalResult, evaluate
+from grupo.rollouts.evaluate import EvalResult
 from grupo.rollouts.history import History
 from grupo.rollouts.replay_buffer import ReplayBuffer
 from grupo.rollouts.task_history import TaskHistoryStore
@@ -39,18 +37,18 @@ from grupo.training.collect.async_rollouts import (
 from grupo.training.collect.generation import Generation
 from grupo.training.collect.groups import CollectedGroups
 from grupo.training.collect.tasks import select_usable_tasks
+from grupo.training.held_out import evaluate_held_out
 from grupo.training.ranks import make_ranks_await_server_weights, shard_policy
 from grupo.training.resume.state import State
 from grupo.training.resume.step_clock import Clock, UnrecordedClock
 from grupo.training.stopping import measured_kl
-from grupo.training.teacher_forcing import demonstration_scores
 from grupo.training.update import metrics
 from grupo.training.update.batch import BatchBuilder, must_recompute_old_logp
 from grupo.training.update.oom_retry import retry_on_oom
 from grupo.training.update.records import Trace
 from grupo.training.update.replay import Replayer
 from grupo.training.update.updates import Updater
-from grupo.util.rng import derive_key, seed_torch
+from grupo.util.rng import seed_torch
 from grupo.util.timing import Stopwatch
 
 Metrics = dict[str, float]
@@ -204,25 +202,12 @@ class Learner:
     def evaluate(self, label: str) -> EvalResult:
         """Attempt the evaluation tasks, and record the scores in the state under `label`."""
         stopwatch = Stopwatch()
-        evaluation = self.recipe.evaluation
         # the evaluation loads other weights for generation: first finish what is generated ahead
         self.rollout_queue.wait_all()
         optimizers = self.state.optimizers.values()
         with optimizer_averages_as_weights(*optimizers), count_external_usage() as own_usage:
             self.policy.sync_weights(self.policy.weight_sync.snapshot(), self.state.step)
-            result = evaluate(
-                self.policy,
-                self.recipe.env,
-                self.eval_tasks,
-                attempts=evaluation.attempts,
-                success=with_default_reward_term(evaluation.success, self.recipe.env),
-                turn_strategy=evaluation.turn_strategy,
-                key=derive_key(self.recipe.seed, "held-out"),
-                ranks=self.ranks,
-            )
-            if sampler := evaluated_demonstration_sampler(self.recipe):
-                arguments = self.policy, sampler, self.recipe.env, self.eval_tasks, self.ranks
-                result = replace(result, demonstrations=demonstration_scores(*arguments))
+            result = evaluate_held_out(self.recipe, self.policy, self.eval_tasks, self.ranks)
             self.policy.weight_sync.release_memory()
         usage_of_ranks = exchange_json(self.ranks, own_usage, Phase.EVALUATION_ENDED)
         seconds = broadcast_from_rank_0(self.ranks, stopwatch.elapsed, Phase.EVALUATION_ENDED)

@@ -11,7 +11,7 @@ from grupo.models.base import Policy
 from grupo.rollouts.demonstration_scores import DemonstrationScores
 from grupo.rollouts.samplers import GivenAnswerSampler
 from grupo.training.update.collate import collate
-from grupo.training.update.gradients import evaluate_all
+from grupo.training.update.signals import evaluate_all
 from grupo.util.event_loop import run_coroutine
 
 TASKS_AT_ONCE = 64  # whose batch is in memory

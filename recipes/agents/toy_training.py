@@ -21,7 +21,7 @@ from grupo.rewards import ExactMatch
 from grupo.rollouts.samplers import DemonstrationSampler
 from grupo.toy.tokenizers import phrase_tokenizer
 from grupo.toy.untrained_llama import LlamaArchitecture
-from grupo.training.trainer import create_trainer
+from grupo.training.start import create_trainer
 
 
 def sft_recipe(

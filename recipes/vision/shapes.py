@@ -24,7 +24,7 @@ from grupo.tasks.scenes import SceneQuestions
 from grupo.toy.quickstart import TOY_VISION_MODEL
 from grupo.toy.vision_lm import ensure_trained_vision
 from grupo.training.resume.load_run import load_policy
-from grupo.training.trainer import run_training
+from grupo.training.start import run_training
 
 EVAL_TASKS = SceneQuestions(400, seed=900_000_000)
 BLIND_TASKS = SceneQuestions(400, seed=900_000_000, blind=True)

@@ -20,7 +20,7 @@ from grupo.core.schedules import Linear
 from grupo.recipe import EarlyStopping
 from grupo.report.read_run import read_metrics
 from grupo.training.callbacks import NullCallback
-from grupo.training.trainer import resume_training, run_training
+from grupo.training.start import resume_training, run_training
 from grupo.util.errors import ConfigError
 
 

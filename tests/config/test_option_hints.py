@@ -5,7 +5,8 @@ import shlex
 
 import pytest
 
-from grupo.cli.build_recipe import FLAGS, RecipeArgs, split_arguments
+from grupo.cli.build_recipe import RecipeArgs
+from grupo.cli.fields import FLAGS, split_arguments
 from grupo.config.migrate.page import migration_page
 from grupo.config.option_hints import COMMON, LIBRARIES, OtherOption, explain_option, find_option
 from grupo.config.option_hints.option import Library

@@ -11,7 +11,8 @@ from grupo.method import Method
 from grupo.methods.gvpo import gvpo
 from grupo.models.causal_lm import CausalLM
 from grupo.models.causal_policy import CausalPolicy
-from grupo.training.update.gradients import accumulate_gradients, evaluate_all
+from grupo.training.update.gradients import accumulate_gradients
+from grupo.training.update.signals import evaluate_all
 from tests.helpers import tiny_lm
 from tests.helpers.fast_cases import fast_cases
 from tests.helpers.simulated_cuda.host_waits import HostWaits

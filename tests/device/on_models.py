@@ -18,7 +18,7 @@ from grupo.models.lora import Lora
 from grupo.models.multi_policy_spec import MultiPolicy, RolePolicy
 from grupo.rewards import LocalModel
 from grupo.training.learner import Learner
-from grupo.training.trainer import run_training
+from grupo.training.start import run_training
 from grupo.util.event_loop import run_coroutine
 from tests.helpers import tiny_lm, training_recipes
 from tests.helpers.fast_cases import fast_cases

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from grupo.training.trainer import run_training
+from grupo.training.start import run_training
 from tests.helpers import training_recipes
 from tests.helpers.fast_cases import fast_cases
 from tests.helpers.training_components import save_models

@@ -13,7 +13,7 @@ from grupo.recipe import Evaluation, Recipe
 from grupo.rollouts.samplers import GroupSampler
 from grupo.tasks import DatasetTasks
 from grupo.training.callbacks import Callback, CallbackList
-from grupo.training.trainer import run_training
+from grupo.training.start import run_training
 from tests.helpers.doc_snippets import fenced_blocks
 from tests.helpers.paths import ROOT
 from tests.helpers.tiny_lm import save_model

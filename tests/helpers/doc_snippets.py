@@ -8,7 +8,8 @@ from dataclasses import dataclass
 import typer
 from typer.core import TyperGroup
 
-from grupo.cli.build_recipe import RecipeArgs, split_arguments
+from grupo.cli.build_recipe import RecipeArgs
+from grupo.cli.fields import split_arguments
 from grupo.cli.main import _with_default_command, app
 from grupo.cli.pipeline import find_pipeline, with_fields
 

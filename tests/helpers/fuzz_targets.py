@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from grupo.catalogue.parse import parse_method
 from grupo.cli.build_experiment import _seeds
-from grupo.cli.build_recipe import split_arguments
+from grupo.cli.fields import split_arguments
 from grupo.compare.budget import parse_budget
 from grupo.compare.update_budget import parse_update_rule
 from grupo.config.overrides import apply_overrides

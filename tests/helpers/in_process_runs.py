@@ -15,7 +15,7 @@ from grupo.compare.scheduler import (
     RunSelection,
 )
 from grupo.training.resume.run_dir import RunFolder
-from grupo.training.trainer import resume_training
+from grupo.training.start import resume_training
 
 
 def train_one_by_one(

@@ -27,7 +27,7 @@ from grupo.models import loading
 from grupo.models.causal_lm import CausalLM
 from grupo.pipeline import resume_pipeline, run_pipeline
 from grupo.storage import fault_injection
-from grupo.training.trainer import resume_training, run_training
+from grupo.training.start import resume_training, run_training
 from grupo.training.update import updates
 from grupo.training.update.policy_device import WeightedBatch
 from tests.helpers import pipelines, training_components, training_recipes

@@ -19,7 +19,7 @@ from grupo.rollouts.samplers import Sampler
 from grupo.tasks import InMemoryTasks
 from grupo.toy.tokenizers import word_tokenizer
 from grupo.toy.untrained_llama import LlamaArchitecture
-from grupo.training.trainer import create_trainer
+from grupo.training.start import create_trainer
 from grupo.util.event_loop import run_coroutine
 
 

@@ -33,7 +33,7 @@ from grupo.storage.syscalls import SyscallHook, direct_call
 from grupo.training.callbacks import NullCallback
 from grupo.training.resume.extend import extend_run
 from grupo.training.resume.state import State
-from grupo.training.trainer import reopen_trainer, resume_training, run_training
+from grupo.training.start import reopen_trainer, resume_training, run_training
 from tests.helpers import pipelines, training_components, training_recipes
 from tests.helpers.failing_disk import FailingDisk
 from tests.helpers.power_loss import RecordingDisk, write_calls

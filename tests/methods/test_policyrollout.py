@@ -9,7 +9,8 @@ from grupo.core.reference_update import ReferenceUpdate
 from grupo.core.types import RewardResult, Task
 from grupo.methods.policyrollout import policyrollout
 from grupo.models.causal_lm import CausalLM
-from grupo.training.update.gradients import accumulate_gradients, add_signals
+from grupo.training.update.gradients import accumulate_gradients
+from grupo.training.update.signals import add_signals
 from grupo.util.event_loop import run_coroutine
 from tests.helpers import tiny_lm
 

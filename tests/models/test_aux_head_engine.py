@@ -8,7 +8,7 @@ import torch
 from grupo.core.types import Group, RewardResult, Task
 from grupo.rollouts.samplers import EarlyPruning
 from grupo.rollouts.samplers.pruning import QUALITY_HEAD, BetaBin, BetaBins
-from grupo.training.collect.groups import drop_failed_rollouts
+from grupo.training.collect.failed_rollouts import drop_failed_rollouts
 from grupo.training.update.collate import collate
 from grupo.util.event_loop import run_coroutine
 from tests.helpers.tiny_lm import build_cached

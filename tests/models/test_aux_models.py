@@ -19,7 +19,7 @@ from grupo.models.causal_policy import CausalPolicy
 from grupo.models.lora import Lora
 from grupo.models.token_statistics import token_signals
 from grupo.training.update.collate import collate
-from grupo.training.update.gradients import add_signals
+from grupo.training.update.signals import add_signals
 from grupo.util.event_loop import run_coroutine
 from tests.helpers.tiny_lm import (
     PROMPTS,

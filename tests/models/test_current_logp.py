@@ -13,7 +13,8 @@ from grupo.method import Method
 from grupo.testing.batches import make_batch, perturb_logp
 from grupo.testing.thread_ranks import run_ranks
 from grupo.toy.quickstart import RECIPE
-from grupo.training.update.gradients import accumulate_gradients, add_signals
+from grupo.training.update.gradients import accumulate_gradients
+from grupo.training.update.signals import add_signals
 from grupo.util.errors import ConfigError
 from grupo.util.event_loop import run_coroutine
 from tests.helpers import tiny_lm

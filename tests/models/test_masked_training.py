@@ -18,7 +18,7 @@ from grupo.toy import ReversalTasks, ToyMaskedLM, train_toy_model
 from grupo.toy.masked_lm import REVERSAL_ENV
 from grupo.training.learner import Learner
 from grupo.training.resume.load_run import load_policy
-from grupo.training.trainer import resume_training, run_training
+from grupo.training.start import resume_training, run_training
 from tests.helpers.fast_cases import fast_cases
 
 LIMIT = 5

@@ -22,7 +22,8 @@ from grupo.rewards import ExactMatch
 from grupo.rollouts.samplers import GroupSampler, with_self_hints
 from grupo.tasks import FromFunction
 from grupo.training.update.collate import collate
-from grupo.training.update.gradients import accumulate_gradients, add_signals
+from grupo.training.update.gradients import accumulate_gradients
+from grupo.training.update.signals import add_signals
 from grupo.util.errors import ConfigError
 from grupo.util.event_loop import run_coroutine
 from tests.helpers import tiny_lm

@@ -16,8 +16,8 @@ from grupo.core.types import Rollout, Task
 from grupo.envs import FallbackReward, MultiTurn, RewardTerm, SingleTurn
 from grupo.ray_workers import OnRay
 from grupo.recipe import Evaluation
-from grupo.training.collect.groups import UnscoredStepError
-from grupo.training.trainer import run_training
+from grupo.training.collect.failed_rollouts import UnscoredStepError
+from grupo.training.start import run_training
 from tests.helpers.ray_envs import (
     DeadlyAnswers,
     DeadlyGames,

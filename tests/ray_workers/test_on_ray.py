@@ -18,7 +18,7 @@ from grupo.rewards import ChatEndpoint, Judge
 from grupo.rewards.judges import NumberAfter
 from grupo.rewards.judges.session import close_sessions
 from grupo.training.callbacks import NullCallback
-from grupo.training.trainer import resume_training, run_training
+from grupo.training.start import resume_training, run_training
 from grupo.util.errors import ConfigError
 from tests.helpers.fake_judge import FakeJudge, says
 from tests.helpers.ray_envs import RaisingEnv, SlowReward, processes

@@ -23,7 +23,7 @@ from grupo.toy.tool_use import (
     best_constant_accuracy,
 )
 from grupo.toy.untrained_llama import LlamaArchitecture
-from grupo.training.trainer import run_training
+from grupo.training.start import run_training
 from grupo.util.errors import ConfigError
 from grupo.util.importing import load_module_file
 from tests.helpers.paths import ROOT

@@ -11,7 +11,7 @@ from grupo.core.types import RewardResult, Rollout, Task
 from grupo.methods.grpo import grpo
 from grupo.models.causal_lm import CausalLM
 from grupo.recipe import Recipe
-from grupo.training.trainer import run_training
+from grupo.training.start import run_training
 from tests.helpers.small_model import make_small_model
 
 

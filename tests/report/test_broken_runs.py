@@ -8,7 +8,7 @@ import pytest
 from grupo.recipe import Recipe
 from grupo.report.checks import Finding
 from grupo.report.doctor import examine
-from grupo.training.trainer import run_training
+from grupo.training.start import run_training
 from grupo.training.update import batch as batch_module
 from tests.helpers import broken_folders
 from tests.helpers.fast_cases import fast_cases

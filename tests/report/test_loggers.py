@@ -14,7 +14,7 @@ import pytest
 import grupo
 from grupo.report.loggers import MetricLogger, TrackioLogger, WandbLogger, selected_loggers
 from grupo.rollouts.evaluate import EvalResult, Proportion
-from grupo.training.trainer import run_training
+from grupo.training.start import run_training
 from tests.helpers import logger_program
 
 HALF = EvalResult(Proportion(0.25, 0, 1), Proportion(0.5, 0, 1), {1: Proportion(0.5, 0, 1)})

@@ -8,7 +8,7 @@ from grupo.methods.grpo import grpo
 from grupo.rollouts.evaluate import SuccessCriterion
 from grupo.tasks import Highest, InMemoryTasks, Repeated, Selected
 from grupo.testing.smoke.run import echo_recipe
-from grupo.training.trainer import create_trainer
+from grupo.training.start import create_trainer
 from grupo.util.errors import ConfigError
 
 HISTORIES = {"A": (0.0, 0.5, 1.0), "B": (0.5, 0.5, 0.5), "C": (0.0, 0.0, 0.0)}

@@ -16,7 +16,7 @@ from grupo.tasks.digit_captions import DIGIT_NAMES
 from grupo.testing.smoke.run import negate
 from grupo.toy.digit_flow import DigitsFlow
 from grupo.toy.flow_pretrain import ensure_trained_flow, train_flow
-from grupo.training.trainer import run_training
+from grupo.training.start import run_training
 from grupo.util.importing import import_object
 from grupo.util.rng import make_rng
 

@@ -7,7 +7,7 @@ import pytest
 from grupo.algo.advantages import chain
 from grupo.toy import ensure_trained
 from grupo.toy.quickstart import RECIPE, TOY_MODEL
-from grupo.training.trainer import run_training
+from grupo.training.start import run_training
 from grupo.util.user_paths import models_dir
 
 

@@ -24,7 +24,7 @@ from grupo.toy.vision_lm import (
     train_vision,
 )
 from grupo.training.callbacks import NullCallback
-from grupo.training.trainer import run_training
+from grupo.training.start import run_training
 from tests.helpers.paths import ROOT
 
 QUICK = ToyVisionLM(hidden_size=32, tower_layers=1, text_layers=1, batch_size=8, max_steps=2)

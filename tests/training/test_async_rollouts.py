@@ -12,7 +12,7 @@ from grupo.testing.smoke.run import echo_recipe
 from grupo.training.callbacks import NullCallback
 from grupo.training.collect.async_rollouts import AsyncRolloutQueue, GeneratedStep, StepStart
 from grupo.training.collect.groups import CollectedGroups
-from grupo.training.trainer import run_training
+from grupo.training.start import run_training
 from grupo.util.event_loop import run_coroutine
 
 

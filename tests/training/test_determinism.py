@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from grupo.kernels.prefix_cache import PrefixCache
-from grupo.training.trainer import run_training
+from grupo.training.start import run_training
 from tests.helpers import training_components, training_recipes
 from tests.helpers.fast_cases import fast_cases
 from tests.helpers.repeated_index import RepeatedIndexCheck

@@ -8,7 +8,7 @@ import torch
 from grupo.algo.ema import EMA
 from grupo.recipe import Evaluation
 from grupo.training.resume.load_run import load_policy
-from grupo.training.trainer import run_training
+from grupo.training.start import run_training
 from grupo.util.errors import ConfigError
 from tests.helpers import training_components
 from tests.helpers.training_recipes import base

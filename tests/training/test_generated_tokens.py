@@ -12,7 +12,7 @@ from grupo.rollouts.samplers import GroupSampler, ResampleUntilInformative
 from grupo.testing.smoke.echo_env import MAX_NEW_TOKENS
 from grupo.testing.smoke.run import echo_recipe
 from grupo.training.callbacks import NullCallback
-from grupo.training.trainer import create_trainer, reopen_trainer
+from grupo.training.start import create_trainer, reopen_trainer
 from tests.helpers.drawing_engine import DrawingEngine
 from tests.helpers.fast_cases import fast_cases
 

@@ -15,7 +15,7 @@ from grupo.rewards import ChatEndpoint, Judge, PairwiseJudge, Rubric
 from grupo.rewards.judges import NumberAfter, RubricItem
 from grupo.rewards.judges.session import close_sessions
 from grupo.training.callbacks import NullCallback
-from grupo.training.trainer import resume_training, run_training
+from grupo.training.start import resume_training, run_training
 from grupo.util.errors import ConfigError
 from tests.helpers.fake_judge import FakeJudge, fails, says
 from tests.helpers.run_outcomes import differences, outcome

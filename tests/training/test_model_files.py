@@ -18,7 +18,7 @@ from grupo.training.resume.load_run import load_policy
 from grupo.training.resume.recipe_file import ModelFile, find_model_files
 from grupo.training.resume.run_dir import RunFolder
 from grupo.training.resume.start_from import with_model
-from grupo.training.trainer import resume_training, run_training
+from grupo.training.start import resume_training, run_training
 from grupo.util.errors import ConfigError
 from tests.helpers.fast_cases import fast_cases
 from tests.helpers.run_outcomes import differences, outcome

@@ -21,7 +21,7 @@ from grupo.training.resume.load_run import load_policy
 from grupo.training.resume.run_check import RunChecker
 from grupo.training.resume.run_dir import RunFolder
 from grupo.training.resume.start_from import with_model
-from grupo.training.trainer import resume_training, run_training
+from grupo.training.start import resume_training, run_training
 from grupo.util.errors import ConfigError
 from grupo.util.in_memory import MissingObject
 from tests.helpers.tiny_lm import save_model, tokenizer

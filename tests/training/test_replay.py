@@ -11,7 +11,7 @@ from grupo.core.requires import Requires
 from grupo.models.base import AuxModel
 from grupo.training.learner import Learner
 from grupo.training.resume.extend import extend_run
-from grupo.training.trainer import run_training
+from grupo.training.start import run_training
 from grupo.util.errors import ConfigError
 from tests.helpers import training_components, training_recipes
 

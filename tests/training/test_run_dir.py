@@ -89,25 +89,32 @@ def test_opening_a_run_for_reading_removes_nothing(run):
 def test_loading_truncates_the_journals_to_the_checkpoint(run):
     run.log(0, {"loss": 0.5}, [{"text": "a"}], [{"responses": [1]}])
     run.save(1, HALF, {"counter": 1})
-    before = [journal.path.read_bytes() for journal in run.journals.values()]
+    before = [journal.path.read_bytes() for journal in run.journals.by_name.values()]
     run.log(1, {"loss": 0.25}, [{"text": "b"}, {"text": "c"}], [{"responses": [2]}])
     saved = run.load()
     assert (saved.step, saved.data["counter"]) == (1, 1)
-    assert [journal.path.read_bytes() for journal in run.journals.values()] == before
+    assert [journal.path.read_bytes() for journal in run.journals.by_name.values()] == before
 
 
 def test_a_journal_without_lines_can_be_saved_and_restored(run):
     run.log(0, {"loss": 0.5}, [])
     run.save(1, HALF, {})
     run.load()
-    assert [journal.length() > 0 for journal in run.journals.values()] == [True, False, False]
+    assert [journal.length() > 0 for journal in run.journals.by_name.values()] == [
+        True,
+        False,
+        False,
+    ]
 
 
 def test_a_run_without_checkpoint_restarts_with_empty_journals(run):
     run.log(0, {"loss": 0.5}, [{"text": "a"}])
     with pytest.raises(NoCheckpoint):
         run.load()
-    assert (run.journals["metrics"].length(), run.journals["rollouts"].length()) == (0, 0)
+    assert (
+        run.journals.metrics.length(),
+        run.journals.by_name["rollouts"].length(),
+    ) == (0, 0)
 
 
 @pytest.mark.parametrize("journal", ["metrics", "rollouts"])
@@ -165,8 +172,11 @@ def test_every_sampled_rollout_has_a_record_with_its_mean_advantage():
 
 def test_the_journals_of_a_run_are_strict_json(run):
     run.log(1, {"loss": float("nan")}, [{"reward": float("inf")}])
-    assert json.loads(run.journals["metrics"].path.read_text()) == {"step": 1, "loss": "NaN"}
-    assert json.loads(run.journals["rollouts"].path.read_text()) == {"reward": "Infinity"}
+    assert json.loads(run.journals.metrics.path.read_text()) == {
+        "step": 1,
+        "loss": "NaN",
+    }
+    assert json.loads(run.journals.by_name["rollouts"].path.read_text()) == {"reward": "Infinity"}
 
 
 def test_turns_of_a_dialogue_are_kept_apart_in_its_record():

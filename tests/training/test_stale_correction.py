@@ -26,7 +26,7 @@ from grupo.training.callbacks import NullCallback
 from grupo.training.collect.async_rollouts import with_importance_correction
 from grupo.training.learner import Learner
 from grupo.training.resume.run_dir import RunFolder
-from grupo.training.trainer import resume_training, run_training
+from grupo.training.start import resume_training, run_training
 from grupo.util.errors import ConfigError
 from tests.helpers.training_components import save_models
 from tests.helpers.training_recipes import recipe

@@ -15,7 +15,7 @@ from grupo.training.callbacks import NullCallback
 from grupo.training.resume.load_run import load_policy
 from grupo.training.resume.run_dir import RunFolder
 from grupo.training.resume.start_from import describe_start, with_model
-from grupo.training.trainer import resume_training, run_training
+from grupo.training.start import resume_training, run_training
 from grupo.util.errors import ConfigError
 from tests.helpers import training_components
 from tests.helpers.fast_cases import fast_cases

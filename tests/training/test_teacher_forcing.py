@@ -16,8 +16,8 @@ from grupo.rollouts.demonstration_scores import DemonstrationScores
 from grupo.rollouts.eval_scores import best_steps
 from grupo.storage.keep import KeepCheckpoints
 from grupo.training.learner import Learner
+from grupo.training.start import run_training
 from grupo.training.stopping import StopInputs, stop_reason
-from grupo.training.trainer import run_training
 from tests.helpers.tiny_lm import save_model
 
 ROWS = [{"prompt": f"{i:02}", "completion": "ab" * (1 + i % 3)} for i in range(12)]

@@ -17,12 +17,8 @@ from grupo.distributed.base import Ranks
 from grupo.method import Method
 from grupo.testing.batches import make_batch
 from grupo.testing.thread_ranks import run_ranks
-from grupo.training.update.gradients import (
-    _microbatches_with_factors,
-    accumulate_gradients,
-    add_signals,
-    evaluate_all,
-)
+from grupo.training.update.gradients import _microbatches_with_factors, accumulate_gradients
+from grupo.training.update.signals import add_signals, evaluate_all
 from grupo.util.errors import MissingSignalError
 
 

@@ -19,7 +19,7 @@ from grupo.recipe import Evaluation, Recipe
 from grupo.tasks import DatasetTasks
 from grupo.training.callbacks import NullCallback
 from grupo.training.learner import Learner
-from grupo.training.trainer import resume_training, run_training
+from grupo.training.start import resume_training, run_training
 from tests.helpers import vision_families
 from tests.helpers.media_prompts import random_media
 from tests.helpers.run_outcomes import differences, outcome

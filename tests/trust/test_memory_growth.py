@@ -7,7 +7,7 @@ import pytest
 from grupo.methods.rae import rae
 from grupo.testing.smoke.run import echo_recipe
 from grupo.training.callbacks import NullCallback
-from grupo.training.trainer import run_training
+from grupo.training.start import run_training
 from tests.helpers.resource_use import (
     PER_STEP,
     excessive_growth,

@@ -18,7 +18,7 @@ from grupo.recipe import Evaluation, Recipe
 from grupo.report.html.server import ReportServer
 from grupo.testing.smoke.run import echo_recipe
 from grupo.training.callbacks import NullCallback
-from grupo.training.trainer import resume_training, run_training
+from grupo.training.start import resume_training, run_training
 from tests.helpers.report_servers import connect, exchange, get_request, served
 from tests.helpers.resource_use import (
     PER_RUN,

@@ -28,8 +28,9 @@ from grupo.rollouts.curricula import CurriculumRequest
 from grupo.rollouts.history import History
 from grupo.rollouts.task_history import TaskHistoryStore
 from grupo.training.update.collate import collate
-from grupo.training.update.gradients import accumulate_gradients, add_signals, evaluate_all
+from grupo.training.update.gradients import accumulate_gradients
 from grupo.training.update.metrics import advantage_metrics, mean_over_updates
+from grupo.training.update.signals import add_signals, evaluate_all
 from grupo.util.rng import derive_key, make_rng
 
 EVALUATIONS = 10  # during training

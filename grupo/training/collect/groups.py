@@ -3,7 +3,6 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import count
-from typing import ClassVar
 
 import torch
 from torch import Tensor
@@ -11,7 +10,7 @@ from torch import Tensor
 from grupo.algo.filters import Filter, kept_in_step
 from grupo.core.interfaces import Actor, ClosableSessions, EnvSpec, open_env
 from grupo.core.requires import merged_requires
-from grupo.core.types import PRUNED_BY_SAMPLER, Group, Task
+from grupo.core.types import Group, Task
 from grupo.distributed.base import SINGLE_RANK, Ranks
 from grupo.distributed.exchange import exchange_groups, share_of_rank
 from grupo.distributed.phase import Phase
@@ -19,10 +18,10 @@ from grupo.method import Method
 from grupo.rollouts.curricula import CurriculumRequest
 from grupo.rollouts.history import History
 from grupo.storage.fault_injection import kill_point
+from grupo.training.collect.failed_rollouts import drop_failed_rollouts
 from grupo.training.collect.sampling_round import SamplingRound
 from grupo.training.collect.unfinished_exchange import exchange_unfinished
 from grupo.training.collect.unfinished_groups import GroupInProgress, StepTokenLimit
-from grupo.util.exit_codes import EXIT_FAILED, CommandError
 
 
 @dataclass(frozen=True)
@@ -264,45 +263,3 @@ def index_rollouts(groups: Sequence[Group], first_index: int = 0) -> list[Group]
         replace(group, rollouts=tuple(replace(r, index=next(indices)) for r in group.rollouts))
         for group in groups
     ]
-
-
-def drop_failed_rollouts(group: Group) -> Group:
-    """Return the group without its failed rollouts.
-
-    If fewer than two rollouts remain and at least one failed, the returned group has no rollouts,
-    because a single rollout cannot be compared with others.
-    """
-    remaining = tuple(rollout for rollout in group.rollouts if not rollout.error)
-    is_incomparable = len(remaining) < 2 and len(remaining) < len(group.rollouts)
-    return replace(group, rollouts=() if is_incomparable else remaining)
-
-
-class UnscoredStepError(CommandError, RuntimeError):
-    """No rollout of a step could be scored, and the recipe's `on_unscored` is "stop"."""
-
-    exit_code: ClassVar[int] = EXIT_FAILED
-
-
-def first_error(groups: Sequence[Group]) -> str:
-    """Return the error of the first failed rollout, or "" if no rollout failed.
-
-    A rollout that its sampler pruned has not failed.
-    """
-    errors = (rollout.error for group in groups for rollout in group.rollouts)
-    return next((error for error in errors if error not in ("", PRUNED_BY_SAMPLER)), "")
-
-
-def check_any_scored(step: int, groups: Sequence[Group]) -> None:
-    """Raise `UnscoredStepError` if every rollout of a step failed.
-
-    Args:
-        step: Number of the step, from 1.
-        groups: All groups that the step generated.
-    """
-    rollouts = [r for group in groups for r in group.rollouts if r.error != PRUNED_BY_SAMPLER]
-    if rollouts and all(rollout.error for rollout in rollouts):
-        raise UnscoredStepError(
-            f"step {step}: none of {len(rollouts)} rollouts could be scored."
-            f" {first_error(groups)}. Mend the reward and resume, or ignore such steps with"
-            " --on-unscored continue."
-        )

@@ -17,12 +17,17 @@ from grupo.storage import checkpoint, strict_json
 from grupo.storage.atomic_files import make_folder, remove_unfinished, write_atomically
 from grupo.storage.checkpoint import Checkpoint, CorruptRun, NoCheckpoint, explain_disk_errors
 from grupo.storage.fault_injection import kill_point
-from grupo.storage.journal import DamagedJournal, Journal, JournalSnapshot
-from grupo.storage.line_sums import LineSums
+from grupo.storage.journal import JournalSnapshot
 from grupo.storage.lock import Lock
 from grupo.storage.manifest import InvalidCheckpoint
 from grupo.storage.media_files import FOLDER as MEDIA
 from grupo.storage.safetensors import join_collectives_of_writer
+from grupo.training.resume.journals import (
+    JOURNAL_CHECKSUMS,
+    JOURNALS,
+    RunJournals,
+    journal_snapshots,
+)
 from grupo.training.resume.recipe_file import (
     EarlierRecipe,
     ModelFile,
@@ -38,8 +43,6 @@ RECIPE = "recipe.json"
 SUMMARY = "summary.json"
 MERGED = "merged.safetensors"  # the merged weights from which a run of a pipeline starts
 CHECKPOINTS = "checkpoints"
-JOURNALS = ("metrics", "rollouts", "responses")
-JOURNAL_CHECKSUMS = "journal_checksums"  # file of a checkpoint with the `LineSums` of each journal
 
 
 @dataclass(frozen=True)
@@ -165,14 +168,9 @@ class RunFolder:
                 )
 
     @cached_property
-    def journals(self) -> dict[str, Journal]:
-        """The journals by name.
-
-        The journal `metrics` has one line for each step, and `rollouts` has one line for each
-        rollout. The journal `responses` has one line for each rollout of a logged group, with the
-        rollout's responses.
-        """
-        return {name: Journal(self.folder / f"{name}.jsonl") for name in JOURNALS}
+    def journals(self) -> RunJournals:
+        """The journals of the run."""
+        return RunJournals(self.folder)
 
     def log(
         self,
@@ -192,10 +190,7 @@ class RunFolder:
         if not self.is_writer:
             return
         with explain_disk_errors(f"Step {step} is not logged"):
-            self.journals["responses"].append(*responses)
-            self.journals["rollouts"].append(*rollouts)
-            kill_point("step/logging")
-            self.journals["metrics"].append({"step": step, **metrics})
+            self.journals.append({"step": step, **metrics}, rollouts, responses)
 
     def save(
         self,
@@ -217,11 +212,8 @@ class RunFolder:
                 join_collectives_of_writer(file_tensors)
             return
         with explain_disk_errors(f"Step {step} is not saved"):
-            for journal in self.journals.values():
-                journal.fsync()
-        snapshots = {name: journal.snapshot(step) for name, journal in self.journals.items()}
-        lengths = {name: snapshot.length for name, snapshot in snapshots.items()}
-        checksums = {name: snapshot.sums.to_tensor() for name, snapshot in snapshots.items()}
+            self.journals.fsync()
+        lengths, checksums = self.journals.lengths_and_checksums(step)
         checkpoint.save(
             self.folder / CHECKPOINTS,
             step,
@@ -246,9 +238,11 @@ class RunFolder:
             saved = checkpoint.load(self.folder / CHECKPOINTS, self.check_files)
         except NoCheckpoint:
             self.check_no_lost_checkpoint()
-            self._truncate_journals(dict.fromkeys(JOURNALS, JournalSnapshot()))
+            if self.is_writer:
+                self.journals.truncate(dict.fromkeys(JOURNALS, JournalSnapshot()))
             raise
-        self._truncate_journals(journal_snapshots(saved))
+        if self.is_writer:
+            self.journals.truncate(journal_snapshots(saved))
         return saved
 
     def check_files(self, saved: Checkpoint) -> None:
@@ -268,11 +262,7 @@ class RunFolder:
                 f"it holds step {saved.step} with an earlier recipe, which the run used only up to"
                 f" step {last_steps[fingerprint]}, where it was extended"
             )
-        for name, snapshot in journal_snapshots(saved).items():
-            try:
-                self.journals[name].verify(snapshot)
-            except DamagedJournal as problem:
-                raise InvalidCheckpoint(str(problem)) from problem
+        self.journals.verify(journal_snapshots(saved))
         verify_segments(self.folder, saved.tensors.get(REPLAY_BUFFER, {}))
 
     def write_summary(self, summary: Mapping[str, Any]) -> None:
@@ -289,7 +279,7 @@ class RunFolder:
 
         A run saves its first checkpoint after at most `save_every` steps.
         """
-        path = self.journals["metrics"].path
+        path = self.journals.metrics.path
         # counting line breaks does not parse the lines, which a power cut may have damaged
         num_logged = path.read_bytes().count(b"\n") if path.exists() else 0
         recipes = (self.recipe, *(earlier.recipe for earlier in self.earlier_recipes))
@@ -298,23 +288,6 @@ class RunFolder:
                 f"run: {num_logged} steps were logged in {self.folder}, and its checkpoints are"
                 " missing. Restore them, or start a new run in another folder."
             )
-
-    def _truncate_journals(self, snapshots: Mapping[str, JournalSnapshot]) -> None:
-        if not self.is_writer:
-            return
-        for name, snapshot in snapshots.items():
-            self.journals[name].truncate(snapshot)
-            kill_point(f"resume/cut/{name}")
-
-
-def journal_snapshots(saved: Checkpoint) -> dict[str, JournalSnapshot]:
-    """Return the snapshot of each journal in a checkpoint, by the name of the journal."""
-    lengths = saved.data["lengths"]
-    checksums = saved.tensors[JOURNAL_CHECKSUMS]
-    return {
-        name: JournalSnapshot(saved.step, lengths[name], LineSums.from_tensor(checksums[name]))
-        for name in JOURNALS
-    }
 
 
 def unused_folder() -> Path:

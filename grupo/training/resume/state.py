@@ -1,7 +1,7 @@
 """The state of a run between two steps."""
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
 from operator import attrgetter
@@ -12,7 +12,7 @@ from torch.optim import Optimizer
 
 from grupo.algo.optimizers.averaging import AveragingOptimizer, optimizer_averages_as_weights
 from grupo.algo.optimizers.state import optimizer_tensors, restore_optimizer
-from grupo.core.controllers import GROUP_REWARD_METRIC
+from grupo.core.controllers import GROUP_REWARD_METRIC, finite_values_of
 from grupo.core.types import Group, Task
 from grupo.method import Method
 from grupo.models.aux_heads import head_weights, load_head_weights
@@ -26,7 +26,6 @@ from grupo.training.collect.async_rollouts import AsyncRolloutQueue
 from grupo.training.collect.unfinished_groups import GroupInProgress, restored_groups
 from grupo.training.resume.step_clock import Clock, UnrecordedClock
 from grupo.training.stopping import StopInputs
-from grupo.util.errors import ConfigError, suggest
 from grupo.util.sharded_tensors import sharded_like
 
 
@@ -116,7 +115,7 @@ class State:
             keep_demonstrations=requires.demonstrations > 0,
         )
         names = method.controlled_metrics
-        controlled_metrics = _controlled_metrics(metrics, names - {GROUP_REWARD_METRIC})
+        controlled_metrics = finite_values_of(metrics, names - {GROUP_REWARD_METRIC})
         self.history.append_metrics(controlled_metrics)
         if GROUP_REWARD_METRIC in names:  # it has a value for each group, not for each step
             self.history.append_group_rewards(groups)
@@ -297,17 +296,3 @@ DATA_FIELDS: Mapping[str, DataField] = {
 
 def _copied(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
     return {name: tensor.clone() for name, tensor in tensors.items()}
-
-
-def _controlled_metrics(metrics: Mapping[str, float], names: Iterable[str]) -> dict[str, float]:
-    """Return the metrics that controllers read, without NaN and infinite values.
-
-    A step that trained on no groups has no metrics of updates, such as "loss". Only in a step with
-    updates is an absent metric an error.
-    """
-    for name in names:
-        if name not in metrics and "loss" in metrics:
-            message = f"method: a controller reads the metric {name!r}, which does not exist."
-            raise ConfigError(f"{message} {suggest(name, metrics)}")
-    values = {name: metrics.get(name, math.nan) for name in sorted(names)}
-    return {name: value for name, value in values.items() if math.isfinite(value)}

@@ -17,7 +17,7 @@ from grupo.recipe import Recipe
 from grupo.storage.fault_injection import kill_point
 from grupo.training.collect.groups import CollectedGroups
 from grupo.training.update.collate import collate
-from grupo.training.update.gradients import add_signals, evaluate_all
+from grupo.training.update.signals import add_signals, evaluate_all
 
 
 @dataclass(frozen=True)

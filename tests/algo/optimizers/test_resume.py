@@ -13,7 +13,7 @@ from grupo.storage import checkpoint
 from grupo.training.callbacks import NullCallback
 from grupo.training.learner import Learner
 from grupo.training.resume.load_run import load_policy
-from grupo.training.trainer import resume_training, run_training
+from grupo.training.start import resume_training, run_training
 from tests.helpers import training_components
 from tests.helpers.fast_cases import fast_cases
 from tests.helpers.run_outcomes import differences, outcome

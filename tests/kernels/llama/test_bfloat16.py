@@ -14,7 +14,7 @@ from grupo.kernels.llama.products import BFloat16Products
 from grupo.models.causal_lm import CausalLM
 from grupo.models.lora import Lora
 from grupo.training.callbacks import NullCallback
-from grupo.training.trainer import resume_training, run_training
+from grupo.training.start import resume_training, run_training
 from tests.helpers import training_recipes
 from tests.helpers.activation_recall import (
     sampled_batch,

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from grupo.kernels.llama.backend import NativeLlamaBackend
 from grupo.training.callbacks import NullCallback
-from grupo.training.trainer import resume_training, run_training
+from grupo.training.start import resume_training, run_training
 from tests.helpers import training_components, training_recipes
 from tests.helpers.llama_backends import count_calls
 from tests.helpers.run_outcomes import differences, outcome

@@ -29,7 +29,7 @@ from grupo.tasks.shape_captions import CaptionTasks
 from grupo.training.callbacks import NullCallback
 from grupo.training.learner import Learner
 from grupo.training.resume.load_run import load_policy
-from grupo.training.trainer import resume_training, run_training
+from grupo.training.start import resume_training, run_training
 from grupo.util.errors import ConfigError
 from tests.helpers import tiny_flow
 from tests.helpers.fast_cases import fast_cases

@@ -10,7 +10,7 @@ from grupo.core.schedules import resolve_schedules
 from grupo.core.types import PRUNED_BY_SAMPLER
 from grupo.rollouts.samplers import BetaBins, EarlyPruning
 from grupo.rollouts.samplers.pruning import BetaBin, balanced_subset
-from grupo.training.collect.groups import drop_failed_rollouts
+from grupo.training.collect.failed_rollouts import drop_failed_rollouts
 from grupo.training.update.collate import collate
 from grupo.training.update.metrics import _count_returned
 from tests.helpers.scripted_actor import TASK, Once, Script, dice, texts

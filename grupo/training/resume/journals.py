@@ -1,0 +1,84 @@
+"""The journals of a run: files that each step appends lines to."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from torch import Tensor
+
+from grupo.storage.checkpoint import Checkpoint
+from grupo.storage.fault_injection import kill_point
+from grupo.storage.journal import DamagedJournal, Journal, JournalSnapshot
+from grupo.storage.line_sums import LineSums
+from grupo.storage.manifest import InvalidCheckpoint
+
+JOURNALS = ("metrics", "rollouts", "responses")
+JOURNAL_CHECKSUMS = "journal_checksums"  # file of a checkpoint with the `LineSums` of each journal
+
+
+class RunJournals:
+    """The journals in the folder of a run.
+
+    The journal `metrics` has one line for each step, and `rollouts` has one line for each rollout.
+    The journal `responses` has one line for each rollout of a logged group, with the rollout's
+    responses.
+
+    Args:
+        folder: The folder of the run.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.by_name = {name: Journal(folder / f"{name}.jsonl") for name in JOURNALS}
+
+    @property
+    def metrics(self) -> Journal:
+        """The journal of metrics."""
+        return self.by_name["metrics"]
+
+    def append(
+        self, metrics: Mapping[str, Any], rollouts: Sequence[Any], responses: Sequence[Any]
+    ) -> None:
+        """Append the records of a step; the metrics come last, since they count as the step."""
+        self.by_name["responses"].append(*responses)
+        self.by_name["rollouts"].append(*rollouts)
+        kill_point("step/logging")
+        self.metrics.append(metrics)
+
+    def fsync(self) -> None:
+        """Wait until all lines are on the disk."""
+        for journal in self.by_name.values():
+            journal.fsync()
+
+    def lengths_and_checksums(self, step: int) -> tuple[dict[str, int], dict[str, Tensor]]:
+        """Return the length of each journal in bytes, and the checksums of its lines, by its name.
+
+        Args:
+            step: The number of steps that are done.
+        """
+        snapshots = {name: journal.snapshot(step) for name, journal in self.by_name.items()}
+        lengths = {name: snapshot.length for name, snapshot in snapshots.items()}
+        return lengths, {name: snapshot.sums.to_tensor() for name, snapshot in snapshots.items()}
+
+    def verify(self, snapshots: Mapping[str, JournalSnapshot]) -> None:
+        """Raise `InvalidCheckpoint` if a line from before the snapshots is damaged or lost."""
+        for name, snapshot in snapshots.items():
+            try:
+                self.by_name[name].verify(snapshot)
+            except DamagedJournal as problem:
+                raise InvalidCheckpoint(str(problem)) from problem
+
+    def truncate(self, snapshots: Mapping[str, JournalSnapshot]) -> None:
+        """Remove the lines that were written after the snapshots."""
+        for name, snapshot in snapshots.items():
+            self.by_name[name].truncate(snapshot)
+            kill_point(f"resume/cut/{name}")
+
+
+def journal_snapshots(saved: Checkpoint) -> dict[str, JournalSnapshot]:
+    """Return the snapshot of each journal in a checkpoint, by the name of the journal."""
+    lengths = saved.data["lengths"]
+    checksums = saved.tensors[JOURNAL_CHECKSUMS]
+    return {
+        name: JournalSnapshot(saved.step, lengths[name], LineSums.from_tensor(checksums[name]))
+        for name in JOURNALS
+    }

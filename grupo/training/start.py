@@ -1,0 +1,125 @@
+"""Begins a run in a new folder, or resumes the run of a folder."""
+
+from collections.abc import Callable
+from contextlib import nullcontext
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from grupo.config.validate import check_recipe
+from grupo.distributed.base import SINGLE_RANK, Ranks
+from grupo.distributed.exchange import (
+    broadcast_from_rank_0,
+    exchange_json,
+)
+from grupo.distributed.phase import Phase
+from grupo.distributed.start import launched_ranks
+from grupo.recipe import Recipe
+from grupo.storage.checkpoint import explain_disk_errors
+from grupo.storage.segments import SegmentFiles
+from grupo.training.callbacks import Callback, NullCallback
+from grupo.training.learner import Learner
+from grupo.training.ranks import check_ranks
+from grupo.training.resume.resumable import (
+    check_resumable,
+    make_models_usable_again_on_error,
+)
+from grupo.training.resume.run_dir import RunFolder, unused_folder
+from grupo.training.resume.step_clock import CLOCK_FILE, RecordedClock, UnrecordedClock
+from grupo.training.trainer import Trainer
+
+
+def run_training(
+    recipe: Recipe, run: str | Path = "", callback: Callback = NullCallback()
+) -> dict[str, Any]:
+    """Train a recipe in a new run folder and return the contents of `summary.json`.
+
+    Args:
+        recipe: Everything that the run chooses.
+        run: The new folder; by default a folder under `runs/`, named by date and time.
+        callback: Receives the events of the run.
+
+    Raises:
+        ConfigError: The recipe or the folder cannot be used; raised before any training.
+    """
+    ranks = launched_ranks()
+    folder = broadcast_from_rank_0(ranks, str(run or unused_folder()), Phase.RUN_FOLDER_NAMED)
+    trainer = create_trainer(recipe, Path(folder), callback, ranks)
+    with trainer.lock:
+        return trainer()
+
+
+def resume_training(run: str | Path, callback: Callback = NullCallback()) -> dict[str, Any]:
+    """Resume a run that was stopped at any moment.
+
+    The results are the same as those of an uninterrupted run.
+
+    Args:
+        run: The folder of the run.
+        callback: Receives the events of the run.
+
+    Returns:
+        The contents of `summary.json`.
+
+    Raises:
+        ConfigError: The folder holds no run, or the recipe of the run has objects that existed only
+            in the memory of its process.
+    """
+    trainer = reopen_trainer(Path(run), callback, launched_ranks())
+    with trainer.lock:
+        trainer.restore()
+        return trainer()
+
+
+def create_trainer(
+    recipe: Recipe,
+    run: Path,
+    callback: Callback = NullCallback(),
+    ranks: Ranks = SINGLE_RANK,
+) -> Trainer:
+    """Create the folder of a new run and return the run's trainer, which holds the folder's lock.
+
+    With several ranks, the first rank creates and writes the folder, and the other ranks read it.
+    """
+    check_recipe(recipe)
+    if ranks.rank == 0:
+        RunFolder.check_empty(run)
+    check_ranks(recipe, ranks)
+    with make_models_usable_again_on_error(recipe):
+        learner = _learner_of_run(recipe, run, ranks, lambda step: recipe)
+        if ranks.rank:
+            exchange_json(ranks, None, Phase.RUN_FOLDER_CREATED)
+            run_folder = replace(RunFolder.open(run), is_writer=False)
+            return Trainer(learner, run_folder, nullcontext(), callback)
+        run_folder, lock = RunFolder.create(run, recipe)
+        exchange_json(ranks, None, Phase.RUN_FOLDER_CREATED)
+        return Trainer(learner, run_folder, lock, callback)
+
+
+def reopen_trainer(
+    run: Path, callback: Callback = NullCallback(), ranks: Ranks = SINGLE_RANK
+) -> Trainer:
+    """Return the trainer of an existing run, in the state before the first step.
+
+    `Trainer.restore` then restores the state of the newest checkpoint.
+    """
+    run_folder = RunFolder.open(run)
+    check_resumable(run_folder.recipe, run)
+    run_folder.check_model_files()
+    check_ranks(run_folder.recipe, ranks)
+    learner = _learner_of_run(run_folder.recipe, run, ranks, run_folder.recipe_at)
+    if ranks.rank:
+        return Trainer(learner, replace(run_folder, is_writer=False), nullcontext(), callback)
+    with explain_disk_errors("The run is not resumed"):
+        lock = run_folder.lock()
+    return Trainer(learner, run_folder, lock, callback)
+
+
+def _learner_of_run(
+    recipe: Recipe, run: Path, ranks: Ranks, recipe_at: Callable[[int], Recipe]
+) -> Learner:
+    """Return the learner of a run, which keeps its replay buffer and clock in the run's folder."""
+    clock = UnrecordedClock()
+    if recipe.early_stopping.max_seconds:
+        clock = RecordedClock(run / CLOCK_FILE, is_writer=ranks.rank == 0)
+    return Learner(recipe, ranks, recipe_at=recipe_at, segments=SegmentFiles(run), clock=clock)
