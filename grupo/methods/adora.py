@@ -90,7 +90,11 @@ PAPER = Paper(
     ),
     deviations=(
         'An answer is correct above "correct" = 0.5, in the release above a score of 1.01.',
-        "The release for vision keeps w = 1 where no answer is correct: A is 0 there.",
+        (
+            "The release for vision keeps w = 1 where no answer is correct, also where A is not 0:"
+            " its reward is 0.1 for a wrong boxed answer. It has w = reduced_weight where some"
+            " answer is correct and every incorrect one has 4,094 tokens or more."
+        ),
         (
             "The mean over answers is GRPO's; the release leaves verl's defaults on, a token mean "
             "of each micro-batch and an entropy bonus of 0.001."

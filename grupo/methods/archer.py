@@ -68,8 +68,8 @@ PAPER = Paper(
             " each, so that its token mean is a mean of row means."
         ),
         (
-            "Dropped groups leave smaller minibatches here, in the release fewer minibatches of 32 "
-            "prompts."
+            "Dropped groups leave two smaller minibatches here. The release fills minibatches of 32"
+            " prompts, and divides the loss of a smaller last one by the rows of a full one."
         ),
     ),
     audit=(

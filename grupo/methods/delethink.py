@@ -70,8 +70,9 @@ PAPER = Paper(
     deviations=(
         (
             "A minibatch holds whole groups, and its mean is over its rollouts. The release cuts "
-            "the rows of all chunks into halves; it takes the mean over rows, times the rows per "
-            "rollout of the step."
+            "the rows of all chunks into halves. It divides the sum over the rows of a half by the "
+            "number of answers of the step, times the rows per rollout m of the step: its gradient "
+            "is m / 2 times as large."
         ),
         "The release drops rows until the devices can share the rest equally.",
     ),

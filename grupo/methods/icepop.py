@@ -51,7 +51,7 @@ PAPER = Paper(
     ),
     deviations=(
         "TRL's example of the mask has the interval from 0.5 to 2.",
-        "group_size, clip_eps and the mean over answers are our choice, those of GRPO.",
+        "group_size and clip_eps are our choice, those of GRPO.",
     ),
     audit=(
         "mask times PPO's surrogate compared with the formula in TRL's index of papers; the"

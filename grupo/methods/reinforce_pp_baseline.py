@@ -45,6 +45,7 @@ PAPER = Paper(
     missing=(
         "The filter of groups with equal rewards and the IcePop mask of the script.",
         "The clamp of r - mean(r) to [-10, 10] (reward.clip_range, on by default).",
+        "OpenRLHF's clamp of k2 to +-10.",
     ),
     deviations=(
         "The variance of whitening divides by n - 1, OpenRLHF's by n, the number of tokens.",

@@ -60,7 +60,7 @@ PAPER = Paper(
     tags=("preferences", "self-play"),
     checked=("golden", "properties", "run"),
     catalogue=("spo-selfplay",),
-    source=Source("memory", "the paper's reward"),
+    source=Source("abstract", "the abstract, and the authors' page gokul.dev/spo: the reward"),
     plan="not stated in any source that was opened; one update per step",
     missing=(
         (
@@ -74,8 +74,5 @@ PAPER = Paper(
             "group-relative advantage, the clip and the mean over tokens are our choice."
         ),
     ),
-    audit=(
-        "formula compared with the catalogue's row and the file's own account; no document could "
-        "be opened"
-    ),
+    audit=("the reward, a proportion of wins, compared with the abstract and the authors' page"),
 )
