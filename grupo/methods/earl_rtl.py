@@ -38,9 +38,11 @@ PAPER = Paper(
     source=Source("abstract", "the abstract"),
     plan="not stated in any source that was opened; one update per step",
     missing=("A KL term, which would be on all tokens.",),
-    deviations=("Fraction, clip and the threshold over the minibatch are our choice.",),
-    audit=(
-        "compared with the abstract and with the catalogue's row; public lists repeat the abstract"
+    deviations=(
+        "The threshold is over the minibatch; a public summary (sciencestack.ai) says that it is"
+        " over each response.",
+        "Fraction and clip are our choice.",
     ),
+    audit="compared with the abstract, the catalogue's row and a public summary",
     shown=("docs/claims.md#keys",),
 )

@@ -61,6 +61,8 @@ PAPER = Paper(
     ),
     deviations=(
         "The group size, the clip and the weight of the KL divergence are our choice.",
+        "The objective is printed for whole answers, without tokens. Here ratios are of tokens, and"
+        " averaged, as in GRPO's paper.",
         "The rules follow the prompt; the paper does not fix the order.",
     ),
     audit="group, prompts, ratio and clip compared with the quoted section",

@@ -77,8 +77,9 @@ PAPER = Paper(
     plan="not stated in any source that was opened; one update per step",
     deviations=(
         (
-            "SE counts answers, the review's estimates it from their likelihoods; no answer (-1) "
-            "is a meaning, too."
+            "SE is the entropy of the shares of answers, -sum p log p. The review's is the mean of "
+            "-log p over the meanings, with equal weights, and p from the answers' likelihoods. No "
+            "answer (-1) is a meaning, too."
         ),
         "Of linear, exponential and focal the linear f is our choice, and so is its coefficient.",
         "The clip of 0.2, the mean over answers, group_size and the absence of a KL divergence are"

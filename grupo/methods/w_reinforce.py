@@ -48,6 +48,10 @@ PAPER = Paper(
     ),
     plan="run_qwen2.5-math-7b_psr_nsr.sh: train batch 1024, minibatch 256: 4 updates per step",
     missing=("verl's entropy bonus of 0.001, which the script leaves on.",),
+    deviations=(
+        "The mean is over the tokens of a minibatch. The release takes it in each micro-batch, and"
+        " weighs that by its share of the rows.",
+    ),
     audit=(
         "advantage, loss, constants and batch sizes compared with "
         "compute_psr_nsr_outcome_advantage and the script"
