@@ -92,8 +92,8 @@ PAPER = Paper(
         "Groups without signal are dropped, as the scripts ask. No file of the released code reads "
         "filter_groups: there they stay, and their tokens count in the mean with A = 0.",
         (
-            "The release's test of |A| >= 5 includes padding, whose reward counts as 0. Groups whose"
-            " rewards differ little and are far from 0, such as wrong answers with an overlong"
+            "The release's test of |A| >= 5 includes padding, whose reward counts as 0. Groups"
+            " whose rewards differ little and are far from 0, such as wrong answers with an overlong"
             " penalty, get GRPO's z-score there and not here."
         ),
         "The scripts filter by accuracy, the method by the reward.",
