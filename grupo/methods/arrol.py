@@ -20,19 +20,19 @@ def arrol(
     warmup_fraction: Fraction = 0.1,
     clip_eps: NonNegative = 0.2,
 ) -> Method:
-    """GRPO on the keep_fraction of rollouts that are continued after prune_at tokens.
+    """GRPO on the rollouts that are continued after prune_at tokens.
 
-    The subset that minimises |sum p - half its size| is continued, always with the best and the
-    worst p. p = (s_b + 1) / (n_b + 2): s_b of n_b earlier rollouts in the bin b of h were correct,
+    The first always_keep rollouts are continued. Of the others, keep_fraction: those of highest and
+    of lowest p, as many of either as minimise |sum p - half their number|. p = (s_b + 1) / (n_b + 2): s_b of n_b earlier rollouts in the bin b of h were correct,
     older steps times 0.9. h is the sigmoid of a linear head on the hidden state, trained with
     -r log h - (1 - r) log(1 - h) on the continued rollouts.
 
     Args:
         group_size: rollouts per task before pruning (our choice).
-        keep_fraction: fraction of rollouts that are continued (our choice).
+        keep_fraction: fraction of the other rollouts that are continued (our choice).
         prune_at: length at which rollouts are scored, in tokens (paper: 512).
         max_new_tokens_after: limit of a continuation, in tokens (our choice).
-        always_keep: rollouts of extreme p that are always continued (our choice).
+        always_keep: first rollouts of a group, which are always continued (our choice).
         warmup_fraction: fraction of the run without pruning (our choice).
         clip_eps: ratios are clipped to [1 - clip_eps, 1 + clip_eps] (our choice).
     """

@@ -61,6 +61,8 @@ PAPER = Paper(
         "Plain GRPO before start_hint_step (0 in the configuration).",
     ),
     deviations=(
+        "A group that a hint has solved keeps the hinted prompt. The trainer goes back to the plain"
+        " one where another question of the same device is redone with a longer hint.",
         "The mean over tokens is over the step, the trainer's (`bnpo`) over each device's batch.",
         "A rollout is correct if its reward is above 0.5, in the trainer if its accuracy is above"
         " 0: its format, of weight 0.5, does not count.",

@@ -55,14 +55,10 @@ PAPER = Paper(
         ),
     ),
     plan="bs256_6k_mix.sh: train batch 256, minibatch 64: 4 updates per step",
-    missing=(
-        (
-            "The option to train the hinted answer under the prompt without the hint "
-            "(replace_hint_prompt)."
-        ),
-        "The dual clip of 3 that the release inherits from verl (config/actor/actor.yaml).",
-    ),
+    missing=("The dual clip of 3 that the release inherits from verl (config/actor/actor.yaml).",),
     deviations=(
+        "The option replace_hint_prompt, the hinted answer under the prompt without the hint, is"
+        " with_scaffold(..., reprompt=plain_prompt).",
         (
             "All 12 levels are tried, as in the paper; the released builder tries 8, of two of "
             "the three tiers."

@@ -127,6 +127,10 @@ PAPER = Paper(
         "The share of answers with feedback falls over the whole run; in the release, over"
         " its first third, 16 steps, and the feedback ends when the share is 0.06 or less, which is"
         " after 8 steps (eps=0.05).",
+        "The teacher's loss is on the feedback alone; the release's mask of the teacher covers the"
+        " policy's own part of such an answer as well (fsdp_workers.py).",
+        "Answers that the limit cut get feedback, too, and a teacher always gives some; the release"
+        " leaves out answers without an end token and those to which it says NoFeedback.",
         "Batches without feedback have the dual clip, too; where compute_policy_loss has no teacher"
         " mask, it averages the loss without it.",
         "The mean is over the tokens of a minibatch; in the release, over a micro-batch of 8.",

@@ -96,7 +96,10 @@ PAPER = Paper(
     missing=(
         "The early end of paths that repeat themselves or have a boxed answer.",
         "The overlong penalty over the last 512 tokens and the dual clip of 10 of the script.",
-        "The first split into 2 to 8 paths.",
+    ),
+    deviations=(
+        "Places that remain after a division go to the first paths, one each; the release gives all"
+        " of them to the last path.",
     ),
     audit=(
         "advantage compared with compute_tree_reinforce_plus_plus_baseline_outcome_advantage, "
