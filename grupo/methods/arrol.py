@@ -23,9 +23,10 @@ def arrol(
     """GRPO on the rollouts that are continued after prune_at tokens.
 
     The first always_keep rollouts are continued. Of the others, keep_fraction: those of highest and
-    of lowest p, as many of either as minimise |sum p - half their number|. p = (s_b + 1) / (n_b + 2): s_b of n_b earlier rollouts in the bin b of h were correct,
-    older steps times 0.9. h is the sigmoid of a linear head on the hidden state, trained with
-    -r log h - (1 - r) log(1 - h) on the continued rollouts.
+    of lowest p, as many of either as minimise |sum p - half their number|. p = (s_b + 1) / (n_b +
+    2): s_b of n_b earlier rollouts in the bin b of h were correct, older steps times 0.9. h is the
+    sigmoid of a linear head on the hidden state, trained with -r log h - (1 - r) log(1 - h) on the
+    continued rollouts.
 
     Args:
         group_size: rollouts per task before pruning (our choice).

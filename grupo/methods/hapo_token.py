@@ -93,8 +93,8 @@ PAPER = Paper(
         "filter_groups: there they stay, and their tokens count in the mean with A = 0.",
         (
             "The release's test of |A| >= 5 includes padding, whose reward counts as 0. Groups"
-            " whose rewards differ little and are far from 0, such as wrong answers with an overlong"
-            " penalty, get GRPO's z-score there and not here."
+            " whose rewards differ little and are far from 0, such as wrong answers with an"
+            " overlong penalty, get GRPO's z-score there and not here."
         ),
         "The scripts filter by accuracy, the method by the reward.",
         "h and the token mean are those of a minibatch, in the release of a micro-batch.",

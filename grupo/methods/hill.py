@@ -107,9 +107,9 @@ PAPER = Paper(
         "The dual clip of 3 of the release.",
     ),
     deviations=(
-        "A hint is rejected if it holds the answer as a separate word. The release rejects an answer"
-        " of one or two characters only behind words such as 'is', and a longer one also inside a"
-        " word and with other capital letters.",
+        "A hint is rejected if it holds the answer as a separate word. The release rejects an"
+        " answer of one or two characters only behind words such as 'is', and a longer one also"
+        " inside a word and with other capital letters.",
         "The paper's two models are a `MultiPolicy` here, clipped to one gradient norm.",
         "The means leave out tokens without advantage. The release's is over all tokens of a "
         "micro-batch: its filter of groups without signal is commented out (hill_ray_trainer.py).",

@@ -27,7 +27,7 @@ def greedy_letters(context: str) -> str:
 
 
 BINS = [(0.0, 8.0), (1.0, 6.0), (2.0, 6.0), (3.0, 6.0), (5.0, 6.0), *[(0.0, 0.0)] * 5]
-SCORES = {"a": 0.05, "b": 0.15, "c": 0.25, "d": 0.35, "e": 0.45, "f": 0.35}
+SCORES = {"a": 0.05, "b": 0.15, "c": 0.25, "d": 0.35, "e": 0.45, "f": 0.15}
 ARROL_METRICS = {
     f"value_bins/{name}/{b}": [pair[i]]
     for i, name in enumerate(("correct", "count"))

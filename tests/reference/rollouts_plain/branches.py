@@ -68,8 +68,8 @@ def tempflow_grpo(
 @reference(
     "arrol",
     "arXiv:2603.24840 by the record and the method's own account: the first two go on. Of the"
-    " others that reach the length a share goes on, likely and unlikely ones, about half of which will be"
-    " right; p = (s + 1) / (n + 2) of the score's bin",
+    " others that reach the length a share goes on, likely and unlikely ones, about half of which"
+    " will be right; p = (s + 1) / (n + 2) of the score's bin",
 )
 def arrol(
     q: Question,
