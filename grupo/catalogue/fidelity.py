@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from grupo.catalogue.entries import Entry, methods
+from grupo.catalogue.not_expressible import not_expressible_section
 from grupo.catalogue.pages import GENERATED_NOTICE, markdown_table
 from grupo.core.component import to_code
 from grupo.core.paper import SOURCE_KINDS
@@ -25,6 +26,7 @@ def fidelity_page() -> str:
         "# How faithful the methods are",
         INTRODUCTION,
         markdown_table(("source", "meaning", "methods"), _kind_rows(entries)),
+        *not_expressible_section(),
         "## All methods",
         markdown_table(HEADER, map(_row, entries)),
     ]

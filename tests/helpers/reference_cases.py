@@ -27,13 +27,15 @@ class Source:
 
     Args:
         repository: Owner and name on GitHub.
-        commit: Commit hash, abbreviated to seven digits or more.
         functions: The function, or a description of the lines, by path of its file.
+        commit: Commit hash, abbreviated to seven digits or more.
+        release: Number of the installed release, where the code is not that of a commit.
     """
 
     repository: str
-    commit: str
     functions: Mapping[str, str]
+    commit: str = ""
+    release: str = ""
 
 
 @dataclass(frozen=True)
@@ -180,6 +182,11 @@ def _token_loss(case: ReferenceCase) -> Tensor:
     return loss(case.pi, case.inputs)
 
 
+def _weight(case: ReferenceCase) -> Tensor:
+    """The weight of each action, a function of the policy and the batch."""
+    return case.subject(case.pi, case.inputs)
+
+
 def _loss(case: ReferenceCase) -> Tensor:
     """The aggregated loss of a method; the sum over actions of a loss by itself."""
     if isinstance(case.subject, Method):
@@ -199,6 +206,7 @@ QUANTITIES: Mapping[str, Callable[[ReferenceCase], Tensor]] = {
     "reward": _advantage,
     "statistic": _statistic,
     "token_loss": _token_loss,
+    "weight": _weight,
     "loss": _loss,
     "gradient": _gradient,
 }

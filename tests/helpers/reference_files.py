@@ -49,7 +49,9 @@ def load_file(path: Path) -> Iterator[ReferenceCase]:
     file = _parse(ReferenceFile, json.loads(path.read_text()), path.name)
     sources = {n: _parse(Source, s, f"{path.name}, {n}") for n, s in file.sources.items()}
     for source in sources.values():
-        if not re.fullmatch("[0-9a-f]{7,40}", source.commit):
+        if bool(source.commit) == bool(source.release):
+            raise ValueError(f"{path.name}: a source has a commit or a release")
+        if source.commit and not re.fullmatch("[0-9a-f]{7,40}", source.commit):
             raise ValueError(f"{path.name}: {source.commit!r} is no commit hash")
     namespace = {name: x for m in file.modules for name, x in vars(import_module(m)).items()}
     for data in file.cases:

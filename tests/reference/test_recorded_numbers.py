@@ -110,6 +110,12 @@ def test_invalid_commit_hash_is_an_error(example, tmp_path):
         cases_of(example, tmp_path)
 
 
+def test_source_with_a_commit_and_a_release_is_an_error(example, tmp_path):
+    example["sources"]["trl"]["release"] = "1.16.0"
+    with pytest.raises(ValueError, match="a commit or a release"):
+        cases_of(example, tmp_path)
+
+
 def test_cases_with_the_same_name_are_an_error(example, tmp_path):
     example["cases"].append(example["cases"][0])
     with pytest.raises(ValueError, match="same name"):
