@@ -26,6 +26,12 @@ torch.set_num_threads(1)
 # a shell makes background processes ignore Ctrl-C, and so would all children of the tests
 signal.signal(signal.SIGINT, signal.default_int_handler)
 gc.set_threshold(10_000)  # as the command line does: imports create 400,000 objects that stay
+gc.disable()  # until all tests are collected
+
+
+def pytest_collection_finish() -> None:
+    """Collect garbage from now on."""
+    gc.enable()
 
 
 @pytest.fixture(autouse=True)

@@ -39,6 +39,7 @@ def test_planted_error_of_a_parser_is_noticed(name):
         fuzz(Target(planted, (TARGETS | FILE_TARGETS)[name].inputs), 200, 0)
 
 
+@pytest.mark.slow
 def test_a_planted_loop_and_a_planted_wait_are_noticed():
     def loop(example):
         begin = time.process_time()

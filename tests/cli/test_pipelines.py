@@ -42,6 +42,7 @@ def test_train_prints_each_stage_and_a_table(grupo, tmp_path):
     assert (root / PIPELINE).is_file()
 
 
+@pytest.mark.slow
 def test_options_address_one_stage_or_all(trained):
     steps = [
         json.loads((trained / name / "recipe.json").read_text())["recipe"]["max_steps"]
@@ -120,6 +121,7 @@ def test_watch_shows_the_runs_of_a_pipeline(grupo, trained):
     assert "rl" in out
 
 
+@pytest.mark.slow
 def test_a_condition_that_does_not_hold_ends_with_exit_code_1(grupo, tmp_path):
     arguments = ("--rl.when", "MetricAtLeast('eval/sampled', 2.0)", "--run", str(tmp_path / "run"))
     code, _, err = grupo("train", "stages_good.toml", *SHORT, *arguments)

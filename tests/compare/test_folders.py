@@ -36,6 +36,7 @@ def test_folder_of_a_run_killed_during_creation_is_waiting(comparison, tmp_path)
     assert status_of(run).status == "waiting"
 
 
+@pytest.mark.slow
 def test_run_without_summary_is_interrupted(run):
     (run.folder / "summary.json").unlink()
     assert status_of(run).status == "interrupted"

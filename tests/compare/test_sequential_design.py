@@ -109,6 +109,7 @@ def test_asymmetric_differences_of_mean_zero_can_exceed_alpha():
     assert 0.06 < rate < 0.15
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sample", fast_cases(1, [normal, heavy_tailed]))
 def test_intervals_at_the_stopping_time_cover_the_true_difference(sample):
     samples = sample(np.random.default_rng(1), (150, 12)) + 0.8

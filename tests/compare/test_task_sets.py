@@ -70,6 +70,7 @@ def test_total_mean_is_the_mean_over_task_sets(folder):
         assert means[name, ""] == pytest.approx((means[name, "few"] + means[name, "many"]) / 2)
 
 
+@pytest.mark.slow
 def test_differences_are_paired_within_task_sets_and_tested_over_all(folder):
     _, result = folder
     (difference,) = result.differences

@@ -30,6 +30,7 @@ def salts(server: FakeServer) -> list[str]:
     return list(dict.fromkeys(body["cache_salt"] for body in server.completion_bodies))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("recipe", fast_cases(1, ["grpo", "async"]))
 @pytest.mark.parametrize("transfer", fast_cases(1, ["file", "gloo"]))
 def test_two_ranks_generate_with_two_servers_what_one_process_generates(

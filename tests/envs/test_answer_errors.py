@@ -129,6 +129,7 @@ def test_a_function_of_trl_that_always_exceeds_its_limit_fails_every_rollout():
     assert all("did not return within 0.1 s" in result.error for result in results)
 
 
+@pytest.mark.slow
 def test_a_math_answer_that_hangs_the_comparison_scores_zero_and_is_counted():
     text = r"\boxed{\binom{1000000}{500000}}"
     hanging = Rollout((("?", Response((), (), text=text)),))

@@ -65,6 +65,7 @@ def test_policy_evaluates_padded_rows_and_samples_with_generate(policy: CausalPo
     assert isinstance(policy.weight_sync.engine().engine, HFGenerateEngine)
 
 
+@pytest.mark.slow
 def test_reply_does_not_depend_on_other_requests_or_their_order(policy: CausalPolicy):
     together = generate_all(engine_of(policy), REQUESTS)
     separate = [generate_all(engine_of(policy), [request])[0] for request in REQUESTS]
@@ -74,6 +75,7 @@ def test_reply_does_not_depend_on_other_requests_or_their_order(policy: CausalPo
     assert_same_replies(reordered, [together[i] for i in order], TOLERANCE)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("max_context_tokens", fast_cases(2, [1, 150, 400]))
 def test_reply_does_not_depend_on_the_size_of_a_batch(policy: CausalPolicy, max_context_tokens):
     replies = generate_all(engine_of(policy, max_context_tokens), REQUESTS)

@@ -65,6 +65,7 @@ def text(reply: Reply) -> str:
 REQUESTS = [request_for(PROMPTS[i % len(PROMPTS)], i) for i in range(30)]
 
 
+@pytest.mark.slow
 def test_reply_does_not_depend_on_other_requests(engine):
     replies = engine(REQUESTS)
     assert len({reply.finish_reason for reply in replies}) == 2  # some rows ended early

@@ -114,6 +114,7 @@ def fail_with_many_rows(policy: CausalPolicy, monkeypatch: pytest.MonkeyPatch, m
     monkeypatch.setattr(backend_type, "decode", limited)
 
 
+@pytest.mark.slow
 def test_replies_stay_the_same_after_a_lack_of_memory(policy, monkeypatch, caplog):
     expected = generate_all(engine_of(policy), REQUESTS)
     fail_with_many_rows(policy, monkeypatch, most=7)

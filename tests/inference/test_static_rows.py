@@ -83,6 +83,7 @@ def test_stop_strings_and_limits_end_rows(policy):
     assert {"stop", "length"} <= reasons
 
 
+@pytest.mark.slow
 def test_several_samplings_of_one_call(policy):
     requests = [replace(r, sampling=SAMPLINGS[i % 3]) for i, r in enumerate(REQUESTS)]
     assert_equal_generation(engines(policy), requests)

@@ -39,6 +39,7 @@ def test_remaining_components_match_dapo():
     assert paper.updates == Updates(minibatches=16)
 
 
+@pytest.mark.slow
 def test_dropped_groups_are_refilled():
     recipe = echo_recipe(forking_tokens(max_length=4, overlong_buffer=2), max_steps=1)
     result = Learner(recipe.replace(method=recipe.method.replace(sampler=GroupSampler(2)))).step()

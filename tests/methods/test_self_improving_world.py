@@ -66,6 +66,7 @@ def policy() -> Tensor:
     return logits.detach().softmax(-1)
 
 
+@pytest.mark.slow
 def test_a_revision_of_the_worst_item_moves_probability_to_better_items(policy):
     revised = policy[0]
     assert revised.diff().min() > 0.02  # the better an item, the more probable

@@ -88,6 +88,7 @@ def test_adapters_of_an_earlier_stage_are_merged_or_trained_further(recipe, tmp_
     assert RunFolder.open(root / "c").recipe.policy.lora is None
 
 
+@pytest.mark.slow
 def test_the_reference_policy_of_a_stage_is_its_start(recipe, tmp_path):
     kl = recipe.replace(method=METHOD.replace(loss=Clip() + 0.5 * KL()))
     root = run_pipeline(Pipeline((Stage("a", recipe), Stage("b", kl))), tmp_path / "run")

@@ -25,6 +25,7 @@ def first_step(tmp_path):
     return Learner(recipe.replace(policy=policy, prompts_per_step=2)).step()
 
 
+@pytest.mark.slow
 def test_half_of_poros_rollouts_read_the_rules_and_all_are_trained_without(first_step):
     groups = first_step.collected.kept_groups
     assert len(groups) == 2

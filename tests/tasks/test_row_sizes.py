@@ -28,6 +28,7 @@ def short_texts(monkeypatch):
     monkeypatch.setattr(parquet, "ROW_TEXT", SMALL_TEXT)
 
 
+@pytest.mark.slow
 def test_a_parquet_text_of_500_mb_is_refused_from_its_metadata(tmp_path):
     size = 500_000_000
     ends = np.array([0, size], np.int32)
@@ -42,6 +43,7 @@ def test_a_parquet_text_of_500_mb_is_refused_from_its_metadata(tmp_path):
     assert str(refused.value).endswith("in 1 values. Allowed: at most 67,108,864 bytes a value.")
 
 
+@pytest.mark.slow
 def test_one_long_text_among_short_ones_is_refused_before_it_is_a_string(tmp_path):
     rows = pa.table({"prompt": ["a"] * 1000 + ["b" * 2**27]})
     pq.write_table(rows, tmp_path / "a.parquet", use_dictionary=False)

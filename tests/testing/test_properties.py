@@ -20,6 +20,7 @@ from grupo.core.schedules import Cosine, Linear, Warmup
 from grupo.method import Method
 from grupo.testing import limit_properties, properties, value_properties
 from grupo.testing.smoke.check_properties import check_properties
+from tests.helpers.fast_cases import fast_cases
 
 LIBRARY = {entry.key: entry.method for entry in methods()}
 COMBINED = {
@@ -37,6 +38,12 @@ COMBINED = {
     "whole batch": Method(advantage=chain(Center(), Whiten())),
     "scheduled": Method(loss=Clip(Linear(0.1, 0.3), 0.2) + Warmup(0.5, Cosine(0.1)) * KL()),
 }
+# half of the time of all properties
+COSTLY = (
+    properties.microbatch_size_does_not_matter,
+    properties.number_of_ranks_does_not_matter,
+    properties.gradient_matches_finite_difference,
+)
 
 
 @pytest.fixture
@@ -47,11 +54,21 @@ def without_shape_checks():
     config.update("jaxtyping_disable", False)
 
 
+def violations_of(name, checked):
+    violations = check_properties({**LIBRARY, **COMBINED}[name], checked)
+    return [(prop, violation) for prop, _, violation in violations if violation]
+
+
 @pytest.mark.usefixtures("without_shape_checks")
 @pytest.mark.parametrize("name", [*LIBRARY, *COMBINED])
-def test_every_method_has_every_property(name):
-    violations = check_properties({**LIBRARY, **COMBINED}[name])
-    assert [(prop, violation) for prop, _, violation in violations if violation] == []
+def test_every_method_has_every_cheap_property(name):
+    assert violations_of(name, [x for x in properties.PROPERTIES if x not in COSTLY]) == []
+
+
+@pytest.mark.usefixtures("without_shape_checks")
+@pytest.mark.parametrize("name", fast_cases([*COMBINED, *[*LIBRARY][::10]], [*LIBRARY, *COMBINED]))
+def test_every_method_has_every_costly_property(name):
+    assert violations_of(name, COSTLY) == []
 
 
 def counts_padding(batch: Batch) -> PerAction:

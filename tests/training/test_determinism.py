@@ -40,6 +40,7 @@ def test_every_kind_of_run_depends_neither_on_hash_seeds_nor_on_load(tmp_path):
     assert_equal_runs(tmp_path, 2, EVERY, 2, load=1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "name",
     fast_cases(FAST[:1], EVERY),

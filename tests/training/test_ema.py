@@ -40,6 +40,7 @@ def test_the_average_is_that_of_the_weights_after_each_update(folder):
     assert any(not torch.equal(average[name], second[name]) for name in average)
 
 
+@pytest.mark.slow
 def test_training_does_not_depend_on_the_average(folder):
     with_average, without = (load_policy(folder / name)[0].weights() for name in ("run", "plain"))
     assert all(torch.equal(with_average[name], without[name]) for name in without)

@@ -48,6 +48,7 @@ def column(run: Path, name: str) -> list[float]:
     return [step[name] for step in read_metrics(run)]
 
 
+@pytest.mark.slow
 def test_a_resampling_method_gets_no_more_tokens_than_plain_sampling(plain, resampling, tmp_path):
     budget = Tokens(2 * TRIES * STEP)
     plain_run, drawn = train(budget.limit_recipe(plain), tmp_path / "plain")
@@ -97,6 +98,7 @@ class InterruptingCallback(NullCallback):
             raise Interrupt
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("max_staleness", fast_cases(1, [0, 2]))
 def test_a_resumed_run_counts_what_an_uninterrupted_one_counts(resampling, tmp_path, max_staleness):
     recipe = resampling.replace(max_staleness=max_staleness, eval_tasks=3)

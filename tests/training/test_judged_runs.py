@@ -121,6 +121,7 @@ def test_the_same_seed_and_cache_are_the_same_run_without_a_request(fake, model,
     assert all("usage/judge_calls" not in step for step in metrics(tmp_path / "second"))
 
 
+@pytest.mark.slow
 def test_a_resumed_run_replays_the_replies_of_the_steps_that_it_repeats(fake, model, tmp_path):
     fake.script = [in_turn()]
     endpoint = fake.endpoint(cache=str(tmp_path / "replies"))

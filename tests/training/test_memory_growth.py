@@ -103,6 +103,7 @@ def test_growth_is_the_slope_without_the_warm_up():
         assert excessive_growth(samples_with_slopes(**{name: 0.8 * limit}), PER_STEP) == {}
 
 
+@pytest.mark.slow
 def test_leaks_of_every_resource_are_detected(tmp_path, monkeypatch):
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     control = [resource_use(50 * i) for i in range(4)]

@@ -61,6 +61,7 @@ USES = {
 }
 
 
+@pytest.mark.slow
 def test_a_recipe_keeps_the_name_and_a_run_the_checksum(run, recipe):
     data = json.loads((run / "recipe.json").read_text())
     assert data["recipe"]["policy"]["model"] == "x.gguf"
@@ -69,6 +70,7 @@ def test_a_recipe_keeps_the_name_and_a_run_the_checksum(run, recipe):
     assert RunFolder.open(run).recipe == recipe
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("use", fast_cases(1, USES))
 def test_a_run_is_not_used_with_another_file(run, use):
     original = Path("x.gguf").read_bytes()
@@ -79,6 +81,7 @@ def test_a_run_is_not_used_with_another_file(run, use):
     USES[use](run)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("use", fast_cases(1, USES))
 def test_a_run_is_not_used_without_its_file(run, use):
     Path("x.gguf").rename("away.gguf")
@@ -105,12 +108,14 @@ def test_an_extended_run_is_the_longer_one_and_keeps_the_checksum(run, recipe):
     assert all(torch.equal(first[name], weight) for name, weight in second.items())
 
 
+@pytest.mark.slow
 def test_a_resumed_run_has_the_bits_of_an_uninterrupted_one(run, recipe):
     RunFolder.create(Path("resumed"), recipe)[1].__exit__()
     resume_training("resumed")
     assert differences(outcome(Path("resumed")), outcome(run)) == []
 
 
+@pytest.mark.slow
 def test_an_edited_checksum_is_found(run):
     path = run / "recipe.json"
     (file,) = RunFolder.open(run).model_files

@@ -84,6 +84,7 @@ def with_loaded_model(folder, tmp_path_factory):
     return run, model
 
 
+@pytest.mark.slow
 def test_one_line_at_the_start_names_the_objects(finished):
     _, lines = finished
     (line,) = [line for line in lines if line.startswith("Not resumable")]

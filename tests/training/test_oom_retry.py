@@ -175,6 +175,7 @@ def oom_message(size: int) -> str:
     return f"Out of memory: micro-batches hold {size} tokens from now on."
 
 
+@pytest.mark.slow
 def test_a_gradient_after_oom_retries_equals_that_without_failures(recipe):
     prompts = [letter * 20 for letter in "ABCDEFGH"]
     learners = [Learner(recipe), Learner(recipe)]

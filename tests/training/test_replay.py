@@ -90,6 +90,7 @@ def test_drawn_rollouts_have_their_advantages_and_log_probs(model):
     assert second.metrics["replay/age_mean"] == 1
 
 
+@pytest.mark.slow
 def test_a_rule_that_draws_nothing_changes_nothing(model):
     plain, learner = steps(
         training_recipes.recipe("replay_buffer", model).replace(method=NO_REPLAY), 3
@@ -105,6 +106,7 @@ def test_a_rule_that_draws_nothing_changes_nothing(model):
     assert not any(name.startswith("replay/") for name in plain[-1].metrics)
 
 
+@pytest.mark.slow
 def test_the_places_without_advantage_are_filled(model):
     env = training_components.env_with_reward(FirstOfEverySecondTask())
     results, _ = steps(with_rule(model, FillFromBuffer(64)).replace(env=env), 5)
@@ -132,6 +134,7 @@ def test_other_prompts_of_auxiliary_models_are_refused(model):
         check_recipe(with_rule(model, SwapOne()).replace(aux_models=(aux,)))
 
 
+@pytest.mark.slow
 def test_a_run_with_a_pool_is_not_extended_with_another_policy(model, tmp_path):
     recipe = with_rule(model, FillFromBuffer(6)).replace(max_steps=1)
     run_training(recipe, tmp_path / "run")

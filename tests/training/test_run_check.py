@@ -79,6 +79,7 @@ def test_a_change_of_any_byte_of_any_file_is_reported(run):
     assert problems(run) == {}
 
 
+@pytest.mark.slow
 def test_a_missing_file_is_reported(run):
     for name, content in files(run).items():
         if name not in ("summary.json", "recipe.json"):

@@ -71,6 +71,7 @@ def trained_weights(recipe) -> dict[str, torch.Tensor]:
     return {name: weight.clone() for name, weight in learner.policy.weights().items()}
 
 
+@pytest.mark.slow
 def test_the_default_is_truncation_at_2_to_the_bit(model):
     stale = recipe("async", model)
     weight = ImportanceWeight(TruncatedIS(2.0))

@@ -60,6 +60,7 @@ def assert_equal(first: dict[str, torch.Tensor], second: dict[str, torch.Tensor]
     assert [name for name in first if not torch.equal(first[name], second[name])] == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", fast_cases(1, ["full", "lora", "stacked", "adapters"]))
 def test_a_policy_of_all_weights_starts_from_those_of_the_run(name, folder, recipe):
     trained = weights_of(folder / ("lora" if name == "adapters" else name))
@@ -117,6 +118,7 @@ class StopAfterOneStep(NullCallback):
         raise KeyboardInterrupt
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("lora", fast_cases(1, [None, LORA]))
 def test_a_run_with_start_weights_resumes_with_the_same_bits(lora, folder, recipe, tmp_path):
     started = with_lora(with_model(recipe, str(folder / "lora")), lora)

@@ -39,6 +39,7 @@ def test_a_torn_last_line_is_removed(path):
     assert path.read_bytes() == whole
 
 
+@pytest.mark.slow
 def test_a_change_of_any_byte_is_detected(path):
     content = path.read_bytes()
     assert read_clock(path).damage == ""

@@ -57,6 +57,7 @@ def test_scores_are_means_over_the_tokens_of_held_out_answers(tmp_path):
     assert scores.perplexity == pytest.approx(math.exp(scores.nll))
 
 
+@pytest.mark.slow
 def test_run_without_a_reward_learns_and_keeps_its_best_checkpoint(tmp_path):
     chosen = recipe(tmp_path, keep=KeepCheckpoints(last=1, best=1, metric="eval/nll"))
     summary = run_training(chosen, tmp_path / "run")

@@ -83,6 +83,7 @@ def responses(groups) -> list[Response]:
     return [response for rollout in rollouts for _, response in rollout.turns]
 
 
+@pytest.mark.slow
 def test_rollouts_that_miss_the_group_that_they_extend_are_a_group_of_their_own(model):
     curriculum = UncertaintyAllocation(ShuffledTasks(), 2, 4, phases=1)
     method = METHOD.replace(curriculum=curriculum, sampler=GroupSampler(2))
@@ -97,6 +98,7 @@ def test_rollouts_that_miss_the_group_that_they_extend_are_a_group_of_their_own(
     assert late > 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "sampler",
     fast_cases(
@@ -177,6 +179,7 @@ def test_no_token_is_older_than_max_staleness(model, tokens, staleness):
     assert 0 < max(ages) <= staleness
 
 
+@pytest.mark.slow
 def test_rollouts_of_several_turns_end_in_the_last_step_that_max_staleness_allows(model):
     env = MultiTurn(LetterGame, max_turns=5)  # up to 30 tokens
     _, groups, _ = trained(limited(model, 3, 1, env=env))
@@ -201,6 +204,7 @@ class CountingReward:
         return fine(task, rollout)
 
 
+@pytest.mark.slow
 def test_a_rollout_is_scored_once(model):
     reward = CountingReward()
     _, groups, _ = trained(limited(model, 2, 2, env=SingleTurn((RewardTerm("fine", reward),))))
@@ -209,6 +213,7 @@ def test_a_rollout_is_scored_once(model):
     assert texts - reward.counts == Counter()
 
 
+@pytest.mark.slow
 def test_the_tokens_of_a_step_are_those_that_it_generated(model):
     learner = Learner(limited(model, 2, 2))
     generated = sum(learner.step().metrics["tokens/generated"] for _ in range(STEPS))
@@ -223,6 +228,7 @@ def test_the_tokens_of_a_step_are_those_that_it_generated(model):
     assert generated == ended + open_tokens
 
 
+@pytest.mark.slow
 def test_a_stop_string_may_begin_in_one_step_and_end_in_the_next(model):
     changes = {**CONSTANT, "max_steps": 8}
     _, groups, _ = trained(limited(model, 0, 0, **changes))

@@ -1,13 +1,17 @@
 """Checks a method for all properties and collects the violations."""
 
+from collections.abc import Sequence
+
 from grupo.method import Method
 from grupo.testing.properties import PROPERTIES, MethodProperty
 from grupo.util.loader_errors import describe_error
 
 
-def check_properties(method: Method) -> list[tuple[str, str, str]]:
+def check_properties(
+    method: Method, properties: Sequence[MethodProperty] = PROPERTIES
+) -> list[tuple[str, str, str]]:
     """For each property: its name, its claim, and the violation, "" if the property holds."""
-    return [(prop.__name__, property_claim(prop), violation(prop, method)) for prop in PROPERTIES]
+    return [(prop.__name__, property_claim(prop), violation(prop, method)) for prop in properties]
 
 
 def property_claim(method_property: MethodProperty) -> str:

@@ -61,6 +61,7 @@ def recipe_with(optimizer, model: str) -> Recipe:
     return base(model).replace(policy=policy, optimizer=optimizer)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("optimizer", fast_cases(1, OPTIMIZERS), ids=repr)
 def test_interrupted_run_ends_as_the_uninterrupted_one(model, tmp_path, optimizer):
     recipe = recipe_with(optimizer, model)

@@ -34,6 +34,7 @@ def test_the_tools_of_a_server_train_from_the_command_line(tmp_path, task_option
     assert first["reward/done"] == 1.0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shown", ["secret-123", b"secret-123".hex(), "s%65cret\\u002d123"])
 def test_the_token_of_a_server_at_a_url_is_not_in_the_run_folder(
     tmp_path, task_options, monkeypatch, shown

@@ -125,6 +125,7 @@ def test_no_process_and_no_cgroup_of_a_sandbox_is_left(user, end):
         wait_until(lambda: not cgroups_of(parent.pid), 20)
 
 
+@pytest.mark.slow
 def test_a_process_that_does_not_end_with_its_parent_is_killed_with_its_cgroup():
     if not cgroup_parents():
         pytest.skip("this user may not make cgroups here")
@@ -157,6 +158,7 @@ def test_no_container_is_left(tmp_path):
     assert f"--name=grupo-{parent.pid}-" in lines[0]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("end", fast_cases(1, ENDS))
 def test_no_mcp_server_is_left(tmp_path, end):
     pytest.importorskip("mcp", reason="the MCP SDK is not installed: grupo[mcp]")

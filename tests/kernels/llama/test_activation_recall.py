@@ -35,6 +35,7 @@ def test_update_needs_no_forward_pass(policy, turns, max_tokens):
     assert_all_close(numbers, with_hf_modules(policy, batch))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("attempts", "mostly_outputs"), fast_cases(1, [(1, False), (9, True)]))
 def test_tokens_without_cached_output_are_never_read(llama, attempts, mostly_outputs):
     sampled_batch(llama)

@@ -235,6 +235,7 @@ def test_rollouts_of_a_detached_sampler_follow_its_adapters(llama_with_adapters)
     assert_all_close(numbers, with_hf_modules(policy, batch))
 
 
+@pytest.mark.slow
 def test_training_steps_equal_those_of_the_modules(tmp_path: Path, monkeypatch):
     training_components.save_models(tmp_path)
     recipe = training_recipes.recipe("lora", str(tmp_path))

@@ -62,6 +62,7 @@ def test_single_row(policy, text):
     assert_equal_backends(policy, [request_for(text, 1)], eos_token_ids=())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("count", [2, 3, 7])
 def test_more_threads_than_rows_and_more_rows_than_threads(tmp_path, count):
     wide = FAMILIES["llama"](intermediate_size=1024)  # enough work for several threads
@@ -93,6 +94,7 @@ def test_later_turns_continue_cached_prefixes(policy):
     assert all(engines[0].prefix_cache.lookup(request.tokens) for request in requests)
 
 
+@pytest.mark.slow
 def test_forks_continue_from_the_middle_of_a_reply(policy):
     engines = [engine_of(p) for p in (policy, with_hf_backend(policy))]
     first = request_for("What is 2+2?", 0)

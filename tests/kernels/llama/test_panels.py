@@ -7,6 +7,7 @@ from grupo.kernels import native
 from grupo.kernels.llama.activation_cache import ScratchBuffers
 from grupo.kernels.llama.ctypes_structs import ModelShape
 from grupo.kernels.llama.panels import multiply_panels, pack_panels
+from tests.helpers.fast_cases import fast_cases
 
 VECTOR_BYTES = (32, 64)  # AVX2 and AVX512; a compiler emulates the wider one
 
@@ -24,7 +25,7 @@ def library(vector_flag, monkeypatch):
     native.library.cache_clear()
 
 
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("dtype", fast_cases(1, [torch.float32, torch.float64]))
 @pytest.mark.parametrize("rows", [1, 5, 6, 7, 12, 13, 32, 61])
 def test_panel_products_equal_those_of_torch(library, dtype, rows):
     if (compiled := library(dtype)) is None:

@@ -56,6 +56,7 @@ def test_other_dtypes_have_no_library(cache, compiler, dtype):
     assert compiler.num_calls == 0
 
 
+@pytest.mark.slow
 def test_changed_sources_and_flags_are_recompiled(cache, compiler, tmp_path, monkeypatch):
     assert is_working(native.library(torch.float32))
     monkeypatch.setattr(native, "COMPILE_FLAGS", [*native.COMPILE_FLAGS, "-DMORE"])
@@ -95,6 +96,7 @@ def test_failed_compilation_leaves_no_files_and_is_repeated(cache, compiler, fai
     assert len(cached_files(cache)) == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("content", fast_cases(1, [b"", b"garbage"]))
 def test_damaged_cache_file_is_recompiled(cache, compiler, content):
     native.library(torch.float32)
@@ -156,6 +158,7 @@ def test_failed_compilation_is_logged_with_the_first_error(cache, compiler, capl
     assert message.endswith("(CC, otherwise cc) failed (a.c:2: error: no type)")
 
 
+@pytest.mark.slow
 def test_no_line_is_logged_when_the_library_works(cache, compiler, caplog):
     assert is_working(native.library(torch.float32))
     assert caplog.messages == []

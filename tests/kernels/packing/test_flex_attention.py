@@ -68,6 +68,7 @@ def flex_and_tree(
     return FlexLayout(packed).attend(0, *qkv, config), TreeAttention(packed).attend(0, *qkv, config)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("config", fast_cases(2, CONFIGS), ids=str)
 @pytest.mark.parametrize("name", fast_cases(1, ROWS))
 def test_outputs_match_tree_attention(name: str, config: AttentionConfig):
@@ -141,6 +142,7 @@ def dense_blocks(mask: BlockMask) -> tuple[Tensor, Tensor]:
 TREES = st.lists(st.lists(st.integers(0, 1), min_size=1, max_size=300), min_size=1, max_size=6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("window", fast_cases(1, [inf, 1, 40, 200]))
 @settings(max_examples=30, deadline=None)
 @given(rows=TREES, shared=st.integers(0, 280))

@@ -179,6 +179,7 @@ def test_a_model_with_other_layers_than_attention_names_their_type():
         hf_attention.use_packed_attention(random_model(RECURRENT["lfm2"]()))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("family", fast_cases(1, ["llama", "qwen3"]))
 def test_a_model_whose_layers_amplify_rounding_is_packed_in_bfloat16(family):
     model = random_model(SUPPORTED[family](num_hidden_layers=64)).bfloat16()

@@ -2,6 +2,7 @@
 
 from itertools import combinations
 
+import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
@@ -26,11 +27,13 @@ def test_rows_and_positions_can_be_recovered(rows, min_saved, offset):
         assert (packed.position[index] - offset).tolist() == list(range(len(row)))
 
 
+@pytest.mark.slow
 @given(ROWS)
 def test_with_min_saved_1_every_prefix_is_stored_once(rows):
     assert len(pack_rows(rows, min_saved=1).token) == count_prefixes(rows)
 
 
+@pytest.mark.slow
 @given(ROWS, MIN_SAVED)
 def test_ancestors_of_a_token_are_the_earlier_tokens_of_its_row(rows, min_saved):
     packed = pack_rows(rows, min_saved)
@@ -56,6 +59,7 @@ def test_segments_are_nested_or_disjoint_and_cover_every_token_once(rows, min_sa
     assert covered == list(range(len(packed.token)))
 
 
+@pytest.mark.slow
 @given(ROWS, MIN_SAVED)
 def test_token_index_is_0_past_the_end_of_a_row(rows, min_saved):
     packed = pack_rows(rows, min_saved)
@@ -106,6 +110,7 @@ def test_short_shared_prefixes_are_not_shared():
     assert len(pack_rows(rows, min_saved=7).token) == 3 * 4 + 1
 
 
+@pytest.mark.slow
 @given(ROWS, MIN_SAVED)
 def test_every_later_shared_segment_saves_enough(rows, min_saved):
     packed = pack_rows(rows, min_saved)

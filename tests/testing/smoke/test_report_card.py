@@ -23,6 +23,7 @@ def results():
     return train_on_echo(grpo(), max_steps=25), train_on_echo(grpo(), max_steps=25, flipped=True)
 
 
+@pytest.mark.slow
 def test_grpo_learns_and_unlearns_with_flipped_sign(results):
     normal, flipped = results
     assert normal.gain > 0.2

@@ -77,6 +77,7 @@ def test_a_run_killed_while_it_keeps_the_best_ends_with_the_same_checkpoints(
         assert saved - {"step-00000003"} == {"latest", f"step-{best:08d}", "step-00000005"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("recipe", "reason"),
     fast_cases(

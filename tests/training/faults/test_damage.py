@@ -79,6 +79,7 @@ def test_files_of_another_step_are_detected(run):
         assert_detected(run, name, (run / "step-00000001" / name).read_bytes())
 
 
+@pytest.mark.slow
 def test_damage_to_any_byte_of_the_pointer_is_detected_and_the_newest_checkpoint_used(run):
     content = (run / "latest").read_bytes()
     flips = [flip_bit(content, at, bit) for at in range(len(content)) for bit in range(8)]

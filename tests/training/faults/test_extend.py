@@ -91,6 +91,7 @@ def test_the_last_evaluation_becomes_one_during_training(training_process, tmp_p
     assert second["step 3"] == first["after"]
 
 
+@pytest.mark.slow
 def test_new_schedules_are_reported_with_their_values(training_process, tmp_path):
     run = tmp_path / "run"
     assert training_process("train", run, recipe="schedules of 4").succeeded

@@ -45,6 +45,7 @@ def test_an_error_at_any_call_of_a_save_leaves_earlier_checkpoints_intact(
     assert failed.count("fsync") == 6 + 1 + 1 + 1 + 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("error", fast_cases(1, ["ENOSPC", "EIO"]))
 def test_partial_writes_leave_earlier_checkpoints_intact(error, run, tmp_path):
     failed = fail_each_call(run, tmp_path, code=getattr(errno, error), most=100)

@@ -26,6 +26,7 @@ def logged(run: Path) -> list[list]:
     return [[without_times(line) for line in metrics], lines[:num_rollouts]]
 
 
+@pytest.mark.slow
 def test_a_resumed_run_repeats_schedules_that_follow_the_time(killed_run, training_process):
     before = logged(killed_run)
     assert len(before[0]) == 5

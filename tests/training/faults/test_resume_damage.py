@@ -42,6 +42,7 @@ def test_a_run_resumed_from_the_older_checkpoint_ends_with_the_same_bits(
     assert differences(training_process.uninterrupted("grpo").outcome, outcome(killed_run)) == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("pointer", fast_cases(1, [None, b"", b"step-00000004 0\n", b"\0" * 79]))
 def test_the_newest_intact_checkpoint_is_used_if_the_pointer_is_damaged(
     pointer, killed_run, training_process
@@ -78,6 +79,7 @@ def test_a_flipped_byte_before_every_checkpoint_is_refused_and_its_line_named(
     assert files(killed_run) == before
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("journal", fast_cases(1, JOURNALS))
 def test_a_flipped_byte_after_the_older_checkpoint_is_written_again(
     journal, killed_run, training_process

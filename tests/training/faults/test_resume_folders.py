@@ -20,6 +20,7 @@ def finished(training_process, tmp_path) -> Path:
     return run
 
 
+@pytest.mark.slow
 def test_a_run_with_only_damaged_checkpoints_is_refused_and_left_unchanged(
     killed_run, training_process
 ):
@@ -35,6 +36,7 @@ def test_a_run_with_only_damaged_checkpoints_is_refused_and_left_unchanged(
     assert files(killed_run) == before
 
 
+@pytest.mark.slow
 def test_a_run_without_its_checkpoints_is_refused_and_left_unchanged(killed_run, training_process):
     shutil.rmtree(killed_run / "checkpoints")
     before = files(killed_run)
@@ -45,6 +47,7 @@ def test_a_run_without_its_checkpoints_is_refused_and_left_unchanged(killed_run,
     assert files(killed_run) == before
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "journal", fast_cases(1, ["metrics.jsonl", "rollouts.jsonl", "responses.jsonl"])
 )
@@ -55,6 +58,7 @@ def test_a_torn_line_at_the_end_of_a_journal_is_removed(journal, killed_run, tra
     assert differences(training_process.uninterrupted("grpo").outcome, outcome(killed_run)) == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "journal", fast_cases(1, ["metrics.jsonl", "rollouts.jsonl", "responses.jsonl"])
 )
@@ -89,6 +93,7 @@ def test_an_edited_or_torn_recipe_is_refused(killed_run, training_process):
         assert training_process("resume", killed_run).error == f"ConfigError: run: {path} {message}"
 
 
+@pytest.mark.slow
 def test_checkpoints_of_another_recipe_are_refused(killed_run, training_process, tmp_path):
     assert training_process(
         "train", tmp_path / "other", recipe="other seed", kill="step/begin:1"
@@ -126,6 +131,7 @@ def test_a_folder_without_a_run_cannot_be_resumed(training_process, tmp_path):
     assert not (tmp_path / "missing").exists()
 
 
+@pytest.mark.slow
 def test_a_finished_run_is_reported_and_stays_unchanged(finished, training_process):
     before = files(finished)
     result = training_process("resume", finished)
@@ -184,6 +190,7 @@ def test_a_journal_that_cannot_grow_ends_the_run_with_one_message_and_it_can_be_
     assert differences(training_process.uninterrupted("talkative").outcome, outcome(run)) == []
 
 
+@pytest.mark.slow
 def test_a_run_that_lost_power_before_its_first_checkpoint_starts_again(training_process, tmp_path):
     run = tmp_path / "run"
     assert training_process("train", run, recipe="grpo", kill="save/begun:1").killed

@@ -71,6 +71,7 @@ def test_a_run_with_averaged_weights_killed_at_a_point_ends_with_the_same_bits(
     assert_same_outcome(training_process, tmp_path / "run", "ema", kill)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", fast_cases(1, fault_injection.REPLAY_BUFFER_POINTS))
 @pytest.mark.parametrize("which", fast_cases(["middle"], ["first", "middle", "last"]))
 def test_a_run_with_a_pool_killed_at_a_point_ends_with_the_same_bits(
@@ -138,6 +139,7 @@ def test_a_run_killed_ten_times_at_random_ends_with_the_same_bits(seed, training
     assert_same_outcome(training_process, tmp_path / "run", "long")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("by", fast_cases(1, [signal.SIGTERM, signal.SIGINT]))
 def test_a_run_stopped_by_a_signal_resumes_with_the_same_bits(by, training_process, tmp_path):
     """The signal is sent after the first step; Python may handle it some steps later."""
