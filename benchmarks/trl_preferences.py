@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 import trl
@@ -114,6 +114,7 @@ class RecordedModel:
 
     training = True
     is_gradient_checkpointing = False
+    _modules: ClassVar[dict[str, Any]] = {}  # accelerate reads it
 
     def __init__(self, logps: Tensor) -> None:
         self.logps = logps

@@ -29,8 +29,7 @@ PAPER = Paper(
     title="Binary Classifier Optimization for Large Language Model Alignment",
     use="Answers have a label, thumbs up or down, and are no pairs.",
     tags=("preferences",),
-    trl="DPOConfig(loss_type='bco_pair'), without the shift in TRL 1.16; BCOConfig of "
-    "trl.experimental.bco, whose shift is the mean of all answers so far",
+    trl="DPOConfig(loss_type='bco_pair'), without the shift in TRL 1.16",
     checked=("golden", "properties", "reference", "run"),
     source=Source("third_party", "TRL 1.16, trl/trainer/dpo_trainer.py, loss_type 'bco_pair'"),
     plan="a pass over the pairs, one update per batch; prompts_per_step is the batch",
