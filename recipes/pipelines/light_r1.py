@@ -153,7 +153,7 @@ def pipeline(model: str, seed: int = 0) -> Pipeline:
             Stage("sft_hardest", more.replace(tasks=hardest), start="sft"),
             CollectStage("pairs", base, attempts=8),
             Stage("dpo", pairs.replace(method=dpo()), start="sft_hardest"),
-            Stage("nca", pairs.replace(method=nca()), start="sft_hardest"),
+            Stage("nca", pairs.replace(method=nca(beta=0.1)), start="sft_hardest"),
             SurveyStage("rates", base, attempts=8, start=MERGED),
             Stage("grpo", rl.replace(method=weak), start=MERGED),
             Stage("grpo_no_length", rl.replace(method=method), start=MERGED),
