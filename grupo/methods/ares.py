@@ -159,7 +159,8 @@ PAPER = Paper(
         "The threshold is 0 in the first step, in the release measured by a validation; answers"
         " without a complete window do not count towards it.",
         "A trigger is the generated token, in the release the likeliest token at its place.",
-        "The interval of beta counts rollout steps, in the release micro-batches. The KL that"
+        "The interval of beta counts the rollout steps that have rollouts of the difficulty, in the"
+        " release all micro-batches. The KL that"
         " steers beta is measured once a step, before its updates; the release measures it in every"
         " micro-batch of an update, on each device for itself.",
         "The reward depends on difficulty, target and alpha, as aepo.py does. The configuration has"

@@ -53,6 +53,9 @@ PAPER = Paper(
             "The optimum is found greedily, which is exact since marginal gains fall with N; "
             "the code has a dynamic programme."
         ),
+        "Tasks that were never drawn have value 0 where rollouts are left over, and a task without"
+        " a rollout beyond the smallest size keeps its value; that function counts the former as"
+        " unsolved and the latter as worth nothing.",
         "max_group_size 128 is from memory: the code requires the option.",
         "group_size is our choice, 8, and the loss is GRPO's with the library's defaults.",
     ),

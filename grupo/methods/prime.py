@@ -130,7 +130,7 @@ PAPER = Paper(
     " verl counts answers): 4 updates per step.",
     missing=(
         "The outcome model is trained on each step's rollouts there; here it is fixed.",
-        "Groups beyond the batch size are kept for the next step there; here a round generates the"
+        "Prompts beyond the batch size are kept there and generated anew; here a round generates the"
         " missing groups only.",
     ),
     deviations=(

@@ -61,6 +61,7 @@ PAPER = Paper(
         "The mean is over the tokens of the groups that are kept. The release averages over the"
         " tokens of a micro-batch and weights it by its number of answers over that of the whole"
         " batch, so that dropped groups make the update smaller.",
+        "At an entropy exactly on target c_k rises; in the release it falls.",
         "The release measures the entropy by minus the mean log-probability of the sampled tokens.",
     ),
     audit=(

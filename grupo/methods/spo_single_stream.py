@@ -83,6 +83,7 @@ PAPER = Paper(
         "The dual clip of 10 of the script.",
     ),
     deviations=(
+        "With fewer tasks than prompts a step has fewer; the release draws with replacement.",
         (
             "The decay is a constant, the lower bound of the code's: there it is 2^(-D / 0.06), "
             "clamped to [0.875, 0.96], D the change of log-probability of the task's last "
