@@ -130,8 +130,8 @@ PAPER = Paper(
     " verl counts answers): 4 updates per step.",
     missing=(
         "The outcome model is trained on each step's rollouts there; here it is fixed.",
-        "Prompts beyond the batch size are kept there and generated anew; here a round generates the"
-        " missing groups only.",
+        "Prompts beyond the batch size are kept there and generated anew; here a round generates"
+        " the missing groups only.",
     ),
     deviations=(
         "The mean of a rollout's own implicit rewards is left out of its baseline, as in the paper;"

@@ -30,7 +30,12 @@ Where the paper could not be opened, they state what the record says: {reading_n
 Compared are the rollouts that the filter keeps, the advantages, the number of updates of a step,
 and for each update the loss and its gradient in every number of the policy, to {relative} of the
 largest entry. After each update all numbers of the policy move, so that the next one sees other
-ratios. Samplers, curricula, replay and the update of the reference policy are not part of it.
+ratios.
+
+References in plain Python state the rest, for scripted policies. `tests/reference/rollouts` compares
+the samplers of all methods that have one of their own: which rollouts are trained, in what order,
+behind which prompt and with which reward. `tests/reference/steps` compares what changes from step to
+step: curricula, replay, the reference policy, controllers and schedules.
 
 `make test` compares each method on one batch, `make test-slow` on three.
 
