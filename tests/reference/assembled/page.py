@@ -32,10 +32,10 @@ and for each update the loss and its gradient in every number of the policy, to 
 largest entry. After each update all numbers of the policy move, so that the next one sees other
 ratios.
 
-References in plain Python state the rest, for scripted policies. `tests/reference/rollouts` compares
-the samplers of all methods that have one of their own: which rollouts are trained, in what order,
-behind which prompt and with which reward. `tests/reference/steps` compares what changes from step to
-step: curricula, replay, the reference policy, controllers and schedules.
+References in plain Python state the rest, for scripted policies. `tests/reference/rollouts`
+compares the samplers of all methods that have one of their own: which rollouts are trained, in what
+order, behind which prompt and with which reward. `tests/reference/steps` compares what changes from
+step to step: curricula, replay, the reference policy, controllers and schedules.
 
 `make test` compares each method on one batch, `make test-slow` on three.
 
