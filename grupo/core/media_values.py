@@ -21,6 +21,7 @@ from grupo.util.regular_files import read_regular_file
 
 KINDS: Mapping[str, type[Media]] = {cls.kind: cls for cls in (Image, Video, Audio)}
 DEFAULT_FPS = 1.0  # of frames without a rate
+LOCAL_HOSTS = ("", "localhost")  # of an address of a file
 _FILE = "(a path, its bytes or a data URL)"
 ALLOWED = {
     "image": (
@@ -106,11 +107,12 @@ def _convert(kind: str, value: Any, folder: Path) -> Media:
 
 def _from_text(kind: str, text: str, folder: Path) -> Media:
     try:
-        scheme = urlsplit(text[:200]).scheme
+        scheme, host, *_ = urlsplit(text[:200])
         path = unquote(urlsplit(text).path) if scheme == "file" else text
     except ValueError as error:
         raise _Refused(f"{text[:100]!r} is no address: {error}") from error
-    if scheme in ("http", "https", "s3", "gs", "hf"):
+    is_file = scheme == "file" and host in LOCAL_HOSTS
+    if text.lower().startswith(f"{scheme or ' '}://") and not is_file:
         raise _Refused(f"{text[:100]!r} is an address, and nothing is downloaded")
     if scheme == "data":
         head, _, body = text.partition(",")

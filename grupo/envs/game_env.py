@@ -6,6 +6,7 @@ from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 from grupo.core.types import Observation, Task
 from grupo.envs.reward_parsing import finite_float
+from grupo.util.json_text import without_lone_surrogates
 
 NO_COUNTS: Mapping[str, float] = MappingProxyType({})
 
@@ -68,10 +69,11 @@ def step_env(env: GameEnv, text: str) -> StepResult:
 
 
 def _validated(result: StepResult) -> StepResult:
-    """The result with finite floats as rewards; raises where it has none."""
+    """The result with finite floats as rewards and whole characters; raises where it has none."""
     if not result.observation and not result.done:
         raise ValueError("returned no observation, and is not done")
     return result._replace(
+        observation=without_lone_surrogates(result.observation),
         reward=finite_float(result.reward),
         done=bool(result.done),
         player_rewards=tuple(map(finite_float, result.player_rewards)),

@@ -16,6 +16,7 @@ from typing import Any
 from grupo.envs import daemon_threads
 from grupo.rewards.base import AnswerError
 from grupo.util.error_location import error_location
+from grupo.util.json_text import without_lone_surrogates
 
 # Reward threads share one interpreter: with many at once all of them would run out of time.
 MAX_CONCURRENT = 8
@@ -148,7 +149,7 @@ class _CallQueue:
 def failure_from_exception(error: BaseException) -> CallFailure:
     """The `CallFailure` of a call that raised `error`."""
     # format_exception_only survives an exception whose __str__ raises
-    message = "".join(traceback.format_exception_only(error)).strip()
+    message = without_lone_surrogates("".join(traceback.format_exception_only(error)).strip())
     location = error_location(error)
     return CallFailure(
         f"raised {message}"[:MAX_ERROR_CHARS] + f" ({location})" * bool(location),

@@ -10,6 +10,7 @@ from transformers import PreTrainedTokenizerBase
 from grupo.core.media import media_of
 from grupo.core.types import Message, Observation, Rollout
 from grupo.models.rollout_cache import RolloutCache
+from grupo.models.tokenizer_trial import check_template_works
 from grupo.util.errors import ConfigError
 from grupo.util.rust_panics import rust_errors
 
@@ -180,16 +181,18 @@ class ChatTokenizer:
                 "prompt: it consists of messages, and the tokenizer has no chat template."
                 " Allowed: plain text, with apply_chat_template=False."
             )
+        options = {
+            "tools": [dict(tool) for tool in tools] or None,
+            "add_generation_prompt": prompt,
+            "continue_final_message": prefill,
+        }
         try:
-            text = self.tokenizer.apply_chat_template(
-                messages,
-                tools=[dict(tool) for tool in tools] or None,
-                add_generation_prompt=prompt,
-                continue_final_message=prefill,
-                tokenize=False,
-            )
+            check_template_works(self.tokenizer, messages, options)
+            text: Any = self.tokenizer.apply_chat_template(messages, tokenize=False, **options)
             str(text).encode()  # raises for half a character
             return str(text)
+        except ConfigError:
+            raise
         except Exception as error:  # of any type, because a template computes
             raise _template_error(error, messages, prefill) from error
 

@@ -1,4 +1,4 @@
-"""The program that tries a tokenizer.json: it encodes short texts, and reports as JSON.
+"""The program that tries a tokenizer.json, or a rendering of a chat template; it reports as JSON.
 
 It imports nothing of grupo, so that it begins within a tenth of a second. Its last line of output
 is {"problem": MESSAGE}, with "" if there is none; or {"loaded": true} if the library ended it.
@@ -15,7 +15,10 @@ from typing import Any
 
 PROBE_SECONDS = 0.5  # of processor time for all texts; ordinary tokenizers take a hundredth of it
 TIME_SIGNAL = signal.SIGPROF
+RENDER_SECONDS = 2.0  # of processor time; ordinary templates take a thousandth of it
 MEMORY = 16 * 2**30  # bytes of addresses
+RENDER_MEMORY = 4 * 2**30
+TEMPLATE = "-"  # in place of a file: the arguments of a rendering are on standard input
 LENGTH = 40  # characters of a repeated text: few enough that a plain pattern takes no time
 CHARACTERS = "a1 .\n'\u00e9\u6f22"
 MAX_PATTERN_CHARACTERS = 40
@@ -30,17 +33,17 @@ MIXED = (
 
 
 def main(file: str, seconds: int) -> None:
-    """Load a file, encode texts and decode their tokens.
+    """Load a file, encode texts and decode their tokens; or render a chat template.
 
     Args:
-        file: A tokenizer.json.
+        file: A tokenizer.json, or `TEMPLATE`.
         seconds: Time after which the process ends, also if grupo has ended.
     """
     signal.alarm(seconds)
-    _limit(resource.RLIMIT_AS, MEMORY)
+    _limit(resource.RLIMIT_AS, RENDER_MEMORY if file == TEMPLATE else MEMORY)
     _limit(resource.RLIMIT_CORE, 0)
     try:
-        _try(file)
+        _render(**json.load(sys.stdin)) if file == TEMPLATE else _try(file)
     except BaseException as error:  # the library's panics are no `Exception`
         _report(problem=str(error) or type(error).__name__)
     else:
@@ -70,6 +73,30 @@ def _try(file: str) -> None:
                 encoding = tokenizer.encode(text, add_special_tokens=adds_special_tokens)
                 tokenizer.decode(encoding.ids, skip_special_tokens=adds_special_tokens)
     signal.setitimer(signal.ITIMER_PROF, 0)
+
+
+def _render(max_chars: int, arguments: dict[str, Any]) -> None:
+    """Render a template as transformers does; raises if that takes too much, and on no other error.
+
+    Args:
+        max_chars: The largest allowed length of the text.
+        arguments: Arguments of transformers' function.
+    """
+    from transformers.utils.chat_template_utils import render_jinja_template
+
+    _report(loaded=True)
+    signal.setitimer(signal.ITIMER_PROF, RENDER_SECONDS)
+    length = 0
+    try:
+        ((text,), _) = render_jinja_template(**arguments)
+        length = len(text)
+    except MemoryError as error:
+        raise RuntimeError("takes more memory than a prompt can need") from error
+    except Exception:  # it is raised again, with its message, where the text is needed
+        pass
+    signal.setitimer(signal.ITIMER_PROF, 0)
+    if length > max_chars:
+        raise RuntimeError(f"makes {length:,} characters of its messages")
 
 
 def _repeated(character: str) -> str:

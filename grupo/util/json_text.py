@@ -3,13 +3,14 @@
 import json
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 from grupo.util.limits import JSON_DEPTH, JSON_FILE_SIZE
 
 Pairs = list[tuple[str, Any]]
+_SURROGATE = re.compile(r"[\ud800-\udfff]")  # Python joins pairs when it reads them
 _BIG_EXPONENT = re.compile(r"[eE]\+?\d{3}")  # a float may be infinite only with such an exponent
 
 
@@ -86,6 +87,27 @@ def check_unicode(value: Any) -> None:
     except UnicodeEncodeError as error:
         surrogate = error.object[error.start]
         raise ValueError(f"{surrogate!r} is half of a surrogate pair, no character") from error
+
+
+def without_lone_surrogates(value: Any) -> Any:
+    r"""The value with U+FFFD for each half of a surrogate pair in its strings, keys included.
+
+    Texts of environments, tools, judges and servers pass through it where they enter; those of data
+    sets are refused by `check_unicode`.
+
+    >>> without_lone_surrogates({"a": ("\ud800b", 3)}) == {"a": ("\ufffdb", 3)}
+    True
+    """
+    match value:
+        case str():
+            return _SURROGATE.sub("\ufffd", value)
+        case Mapping():
+            items = value.items()
+            return {without_lone_surrogates(k): without_lone_surrogates(x) for k, x in items}
+        case list() | tuple():
+            replaced = map(without_lone_surrogates, value)
+            return list(replaced) if isinstance(value, list) else tuple(replaced)
+    return value
 
 
 def _containers(value: Any) -> list[Any]:

@@ -73,7 +73,7 @@ GENERATED_TASKS = Limit(
     "an index of 8 bytes is held for each task; the same number of tasks as for rows",
 )
 REPLY_SIZE = Limit(
-    "a reply of a judge or of an MCP server at a URL",
+    "a reply of a judge or of an MCP server, which is a line of one that is a program",
     16 * 2**20,
     "bytes",
     "it is read into memory whole and searched for secrets; judges reply with thousands of bytes,"

@@ -1,13 +1,17 @@
-"""A limit on the bytes of each reply that an HTTP client reads into memory."""
+"""A limit on the bytes of each reply that a client of HTTP or of a program reads into memory."""
 
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
+from contextvars import ContextVar
 from functools import cache
+from importlib import import_module
 from typing import Any
 
 from grupo.util.limits import REPLY_SIZE
 
 UNCOMPRESSED = {"Accept-Encoding": "identity"}  # a compressed reply may be 1,000 times as large
+# called with the reason when the program of this context has printed a line beyond the limit
+on_long_line: ContextVar[Callable[[str], None]] = ContextVar("on_long_line")
 
 
 async def limit_reply(response: Any) -> None:
@@ -37,10 +41,40 @@ def _limited_stream(http: Any) -> Any:
             async for piece in self._stream:
                 size += len(piece)
                 if size > REPLY_SIZE.maximum:
-                    raise http.StreamError(f"the reply is too large: {REPLY_SIZE.allowed}")
+                    raise http.StreamError(_too_large())
                 yield piece
 
         async def aclose(self) -> None:
             await self._stream.aclose()
 
     return LimitedStream
+
+
+@cache
+def limited_lines() -> Any:
+    """A class of anyio's text streams that end at a line beyond `REPLY_SIZE`.
+
+    `on_long_line` is called then; the lines before that one are lost if they arrive with it.
+    """
+    anyio: Any = import_module("anyio")
+    text: Any = import_module("anyio.streams.text")
+
+    class LimitedLines(text.TextReceiveStream):
+        _size = 0  # bytes of the last line so far
+
+        async def receive(self) -> str:
+            piece = await super().receive()
+            first, *others = piece.encode().split(b"\n")
+            size = self._size + len(first)
+            self._size = len(others[-1]) if others else size
+            if max(size, self._size) > REPLY_SIZE.maximum:
+                await self.aclose()
+                on_long_line.get()(_too_large())
+                raise anyio.EndOfStream
+            return piece
+
+    return LimitedLines
+
+
+def _too_large() -> str:
+    return f"the reply is too large: {REPLY_SIZE.allowed}"

@@ -186,6 +186,9 @@ PICTURED_ROWS = {
     "lost_picture": {"prompt": "?", "image": "lost.png"},
     "broken_picture": {"prompt": "?", "image": "data:image/png;base64,iVBORw0KGgo="},
     "web_picture": {"prompt": "?", "image": "https://example.org/a.png"},
+    "ftp_picture": {"prompt": "?", "image": "ftp://example.org/a.png"},
+    "device_picture": {"prompt": "?", "image": "/dev/zero"},
+    "secret_picture": {"prompt": "?", "image": "/etc/passwd"},
     "two_pictures": {
         "prompt": [{"role": "user", "content": [{"type": "image"}]}],
         "images": [PIXEL, PIXEL],

@@ -134,6 +134,34 @@ def test_only_regular_files_are_read(make, problem, tmp_path):
             as_media("image", value, "row 1")
 
 
+@pytest.mark.parametrize(
+    "address",
+    [
+        *(
+            "http://a/b.png",
+            "http:///b.png",
+            "HTTPS://a/b.png",
+            "ftp://a/b.png",
+            "s3a://a/b.png",
+            "x://a",
+        ),
+        *("file://host/etc/passwd", "file://127.0.0.1/x.png", "zip://x.png::http://a/b.zip"),
+    ],
+)
+def test_an_address_is_refused_and_no_file_is_looked_for(address):
+    for value in (address, {"path": address}, {"url": address}):
+        with pytest.raises(ConfigError, match=r"row 1: .* is an address, and nothing"):
+            as_media("image", value, "row 1")
+
+
+def test_a_link_to_a_regular_file_and_a_file_of_this_machine_are_read(tmp_path):
+    image = as_media("image", np.zeros((2, 3, 3), np.uint8))
+    (tmp_path / "a:b.png").write_bytes(image.data)
+    (tmp_path / "link.png").symlink_to("a:b.png")  # as the cache of the hub has them
+    for value in ("a:b.png", "link.png", f"file://localhost{tmp_path}/a:b.png"):
+        assert as_media("image", value, folder=tmp_path) is image
+
+
 def linked(folder):
     (folder / "x.png").symlink_to("/dev/zero")
     return folder / "x.png"

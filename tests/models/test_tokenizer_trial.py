@@ -19,6 +19,7 @@ from tests.helpers.fuzzing.tokenizer_json import (
     split,
     write_model,
 )
+from tests.helpers.resource_use import limited_peak
 from tests.helpers.tiny_lm import save_model
 
 
@@ -102,3 +103,42 @@ def test_a_process_with_a_lower_limit_of_memory_tries_files_too(tmp_path):
     command = ["/bin/sh", "-c", 'ulimit -v 8000000; exec "$@"', "sh", *trial]
     output = subprocess.run(command, capture_output=True, check=True).stdout
     assert output.splitlines()[-1] == b'{"problem": ""}'
+
+
+LOOPS = "{% for i in range(99999) %}" * 3 + "{% endfor %}" * 3
+TEMPLATES = {
+    "loops": (LOOPS, "takes more than 2 s"),
+    "loops for tools": ("{% if tools %}" + LOOPS + "{% endif %}{{ messages }}", "takes more than"),
+    "repeats": ("{{ messages[0].content * 10**8 }}", "100,000,000 characters"),
+    "repeats without end": ("{{ messages[0].content * 10**11 }}", "memory"),
+}
+
+
+@pytest.mark.parametrize("name", TEMPLATES)
+def test_a_chat_template_that_does_not_end_or_expands_is_one_error_that_names_the_model(
+    tmp_path, name
+):
+    template, problem = TEMPLATES[name]
+    folder = write_model(tmp_path / "model", VALID, {**TOKENIZER_CONFIG, "chat_template": template})
+    tokenizer = ChatTokenizer(load_tokenizer(str(folder)), (0,))
+    tools = [{"type": "function", "function": {"name": "add"}}]
+    with limited_peak(2**26), pytest.raises(ConfigError, match=r"^model: .*/model': ") as caught:
+        tokenizer.encode_observation(Rollout(), ({"role": "user", "content": "a"},), tools)
+    assert problem in str(caught.value)
+
+
+def test_each_kind_of_rendering_of_a_template_is_tried_once(tmp_path, monkeypatch):
+    tried = []
+    monkeypatch.setattr(
+        tokenizer_trial, "_template_trial", lambda *given: tried.append(given) or ""
+    )
+    monkeypatch.setattr(tokenizer_trial, "_template_problems", {})
+    options = {**TOKENIZER_CONFIG, "chat_template": "a{% for m in messages %}b{% endfor %}"}
+    folder = write_model(tmp_path / "model", VALID, options)
+    tokenizer = ChatTokenizer(load_tokenizer(str(folder)), (0,))
+    for role, count in (("user", 1), ("user", 2), ("user", 1)):
+        tokenizer.encode_observation(Rollout(), ({"role": role, "content": "a"},) * count)
+    assert len(tried) == 1
+    with pytest.raises(ConfigError, match="cannot continue the last message"):
+        tokenizer.encode_observation(Rollout(), ({"role": "assistant", "content": "a"},))
+    assert len(tried) == 2

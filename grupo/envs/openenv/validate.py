@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from grupo.util.errors import ConfigError
-from grupo.util.json_text import check_depth, check_unicode
+from grupo.util.json_text import check_depth, check_unicode, without_lone_surrogates
 
 MAX_CHARS = 80  # of a value in a message
 
@@ -21,7 +21,8 @@ def checked_schema(schema: Any) -> Mapping[str, Any]:
     grupo.util.errors.ConfigError: address: the schema of actions ...
     """
     try:
-        _check_data(schema)
+        check_depth(schema)
+        check_unicode(schema)
     except ValueError as error:
         raise ConfigError(f"address: the schema of actions is malformed: {error}.") from error
     fields = schema.get("properties", {}) if isinstance(schema, Mapping) else None
@@ -43,7 +44,7 @@ def checked_result(result: Any) -> tuple[Mapping[str, Any], float, bool]:
     """
     observation, reward, done = result.observation, result.reward or 0.0, result.done
     try:
-        _check_data(observation)
+        check_depth(observation)
         value = float(reward) if isinstance(reward, int | float) else math.nan
     except (ValueError, OverflowError) as error:
         raise RuntimeError(f"the server's result is malformed: {error}") from error
@@ -53,13 +54,7 @@ def checked_result(result: Any) -> tuple[Mapping[str, Any], float, bool]:
         raise RuntimeError(f"the server's reward is {_short(reward)}, no finite number")
     if not isinstance(done, bool | None):
         raise RuntimeError(f"the server's `done` is {_short(done)}, neither true nor false")
-    return observation, value, bool(done)
-
-
-def _check_data(data: Any) -> None:
-    """Raise `ValueError` for data that are nested too deep or hold half a character."""
-    check_depth(data)
-    check_unicode(data)
+    return without_lone_surrogates(observation), value, bool(done)
 
 
 def _short(value: Any) -> str:

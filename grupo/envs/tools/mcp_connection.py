@@ -16,7 +16,7 @@ from grupo.util.errors import ConfigError
 from grupo.util.loader_errors import describe_error
 from grupo.util.optional_deps import optional_dependency
 from grupo.util.parent_death import ending_with_parent
-from grupo.util.reply_limit import UNCOMPRESSED, limit_reply
+from grupo.util.reply_limit import UNCOMPRESSED, limit_reply, limited_lines, on_long_line
 
 START_SECONDS = 30.0  # in which a server must have started and listed its tools
 CLOSE_SECONDS = 5.0
@@ -45,6 +45,7 @@ class McpConnection:
         self._client: asyncio.Future[Any] | None = None
         self._keeper: asyncio.Task[None] | None = None
         self._ended = asyncio.Event()
+        self._refusal = ""  # why the running server was ended here
         self._lock = asyncio.Lock()
         atexit.register(self.close)
 
@@ -60,7 +61,8 @@ class McpConnection:
         """The text of a tool's result; a server that ended is started again.
 
         Raises:
-            McpToolError: The tool reported an error, or the server ended twice during the call.
+            McpToolError: The tool reported an error, the server's reply was too large, or the
+                server ended twice during the call.
             TimeoutError: The call took more than `time_limit` seconds.
             ConfigError: The server does not start.
         """
@@ -71,6 +73,9 @@ class McpConnection:
             except TimeoutError:
                 raise TimeoutError(f"no answer in {time_limit} s") from None
             except Exception as error:
+                if refusal := self._refusal:
+                    self._loop.call(self._stop(), CLOSE_SECONDS)
+                    raise McpToolError(f"{refusal}. The server was ended") from None
                 if self._loop.call(self._is_alive(client), CLOSE_SECONDS):
                     raise McpToolError(self._without_token(str(error))) from None
                 continue
@@ -93,7 +98,7 @@ class McpConnection:
         except Exception as error:
             raise ConfigError(
                 f"tools: the MCP server {self.address!r} does not answer:"
-                f" {self._without_token(_innermost(error))}"
+                f" {self._refusal or self._without_token(_innermost(error))}"
             ) from None  # the cause may show the token
 
     def _without_token(self, text: str) -> str:
@@ -123,6 +128,7 @@ class McpConnection:
             if self._keeper is None or self._keeper.done():
                 self._client = asyncio.get_running_loop().create_future()
                 self._ended.clear()
+                self._refusal = ""
                 self._keeper = asyncio.create_task(self._keep_open(self._client))
             assert self._client
             return await asyncio.shield(self._client)
@@ -150,7 +156,8 @@ class McpConnection:
         """The error of a server that does not start, with the last line that it wrote."""
         log.seek(0)
         last_lines = " ".join(log.read().strip().splitlines()[-1:])
-        reason = self._without_token(" ".join(filter(None, (_innermost(error), last_lines))))
+        problem = self._refusal or _innermost(error)
+        reason = self._without_token(" ".join(filter(None, (problem, last_lines))))
         return ConfigError(f"tools: the MCP server {self.address!r} does not start: {reason}")
 
     async def _is_alive(self, client: Any) -> bool:
@@ -170,6 +177,11 @@ class McpConnection:
             self._ended.set()
             await asyncio.wait({keeper}, timeout=CLOSE_SECONDS / 2)
 
+    def _refuse(self, reason: str) -> None:
+        """End the server for a reply that it sent; calls that wait for it fail."""
+        self._refusal = reason
+        self._ended.set()
+
     async def _target(self, mcp: Any, log: Any, stack: AsyncExitStack) -> Any:
         """The server as the SDK's client takes it."""
         if self.address.startswith(URL_PREFIXES):
@@ -183,6 +195,9 @@ class McpConnection:
         server = mcp.StdioServerParameters(
             command=command, args=arguments, env=dict(self.variables)
         )
+        stdio: Any = import_module("mcp.client.stdio")
+        stdio.TextReceiveStream = limited_lines()  # the SDK's own reads a line of any length
+        on_long_line.set(self._refuse)
         return mcp.stdio_client(server, errlog=log)
 
 

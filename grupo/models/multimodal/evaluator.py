@@ -79,8 +79,7 @@ def _trial_row(processor: MediaProcessor, seed: int) -> tuple[int, ...]:
     media = [_noise(kind, seed) for kind in processor.placeholder_ids if kind != "video"]
     content = [*({"type": x.kind} for x in media), {"type": "text", "text": "a b" + " c" * seed}]
     message = {"role": "user", "content": content}
-    text = processor.processor.apply_chat_template([message], tokenize=False)
-    return processor.tokens(text, media)
+    return processor.tokens(processor.render(message), media)
 
 
 def _noise(kind: str, seed: int) -> Media:

@@ -10,6 +10,7 @@ from torch import Tensor
 from transformers import PreTrainedConfig
 
 from grupo.core.media import Audio, Image, Media
+from grupo.core.types import Message
 from grupo.models.multimodal.media_tokens import (
     MAX_TOKENS,
     media_key,
@@ -17,6 +18,7 @@ from grupo.models.multimodal.media_tokens import (
     media_tokens,
     register_media,
 )
+from grupo.models.tokenizer_trial import check_template_works
 from grupo.util.errors import ConfigError
 from grupo.util.optional_deps import optional_dependency
 
@@ -112,6 +114,12 @@ class MediaProcessor:
         self.encoded.move_to_end(key)
         return self.encoded[key]
 
+    def render(self, message: Message) -> str:
+        """The text of one message, with a placeholder for each content."""
+        options = {"tools": None, "add_generation_prompt": False, "continue_final_message": False}
+        check_template_works(self.processor.tokenizer, [message], options)
+        return self.processor.apply_chat_template([message], tokenize=False)
+
     def _encode(self, media: Media, key: int) -> EncodedMedia:
         """Processes the content alone, in a message of its own."""
         kind = media.kind
@@ -122,8 +130,7 @@ class MediaProcessor:
                 f" Allowed: text, {allowed}."
             )
         message = {"role": "user", "content": [{"type": kind}]}
-        text = self.processor.apply_chat_template([message], tokenize=False)
-        output = self._call(text, [media])
+        output = self._call(self.render(message), [media])
         token_id = self.placeholder_ids[kind]
         count = int((output["input_ids"] == token_id).sum())
         if count > MAX_TOKENS:

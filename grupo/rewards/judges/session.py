@@ -17,7 +17,7 @@ from grupo.rewards.judges.base import ChatReply, Conversation, JudgeError, Reply
 from grupo.rewards.judges.endpoint_settings import EndpointSettings
 from grupo.rewards.judges.reply_cache import CorruptReply, ReplyCache
 from grupo.rewards.judges.retries import RequestFailure, failure_of, retrying
-from grupo.util.json_text import parse_json
+from grupo.util.json_text import parse_json, without_lone_surrogates
 from grupo.util.reply_limit import UNCOMPRESSED, limit_reply
 from grupo.util.secret_filter import without_secret
 from grupo.util.user_paths import parse_path
@@ -192,7 +192,8 @@ def parse_completion(completion: Any) -> ChatReply:
         raise ValueError(f"{type(error).__name__}: {error} in {str(completion)[:80]}") from error
     if not isinstance(text, str | None):
         raise ValueError(f"the content is {str(text)[:80]}")
-    return ChatReply(text or "", finish_reason, prompt_tokens, completion_tokens)
+    text, finish_reason = map(without_lone_surrogates, (text or "", finish_reason))
+    return ChatReply(text, finish_reason, prompt_tokens, completion_tokens)
 
 
 def _hit(reply: ReplyOrError) -> Usage:

@@ -46,7 +46,8 @@ def test_root_starts_the_sandbox_as_a_user_without_an_account(tools, monkeypatch
     monkeypatch.setattr(os, "geteuid", lambda: 0)
     command = namespaces.isolated_command(("x",), LIMITS)
     assert "--user" not in command
-    assert command[:4] == (f"{tools}/setpriv", "--pdeathsig", "KILL", f"{tools}/unshare")
+    assert command[:4] == (f"{tools}/setpriv", "--pdeathsig", "KILL", "/bin/sh")
+    assert command[6:8] == (str(os.getpid()), f"{tools}/unshare")
     drop = command[command.index(f"{tools}/setpriv", 1) :]
     uid = int(drop[drop.index("--reuid") + 1])
     assert uid in namespaces.SANDBOX_UIDS
@@ -59,8 +60,7 @@ def test_root_starts_the_sandbox_as_a_user_without_an_account(tools, monkeypatch
 def test_another_user_starts_the_sandbox_in_a_user_namespace(tools, monkeypatch):
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
     command = namespaces.isolated_command(("x",), LIMITS)
-    assert command[:9] == (
-        *(f"{tools}/setpriv", "--pdeathsig", "KILL"),
+    assert command[7:13] == (
         *(f"{tools}/unshare", "--mount", "--propagation", "private"),
         *("--user", "--map-root-user"),
     )
@@ -117,7 +117,7 @@ def test_bubblewrap_and_gvisor_mount_packages_read_only(tools):
     assert "ro" in mounts["/packages"]["options"]
     for backend in (Bubblewrap(), Gvisor()):
         command, _ = arguments(backend, PACKAGES)
-        script = command[command.index("-c") + 1]
+        script = next(word for word in command if word.startswith("set -e"))
         source = shlex.quote(str(PACKAGES[0]))
         assert f"mount --rbind {source} packages/{PACKAGES[0].name}" in script
         assert "packages" not in " ".join(arguments(backend)[0])

@@ -1,6 +1,9 @@
-"""An MCP server at a URL that answers as no SDK would: patterns that hang, broken replies."""
+"""MCP servers that answer as no SDK would: patterns that hang, broken and endless replies."""
 
 import json
+import re
+import shlex
+import sys
 
 import pytest
 
@@ -10,8 +13,10 @@ from grupo.envs.tools import McpServer
 from grupo.envs.tools.mcp import connection_of
 from grupo.envs.tools.mcp_connection import McpToolError
 from grupo.util import reply_limit
+from grupo.util.errors import ConfigError
 from grupo.util.limits import REPLY_SIZE, Limit
 from tests.helpers.http_serving import serving
+from tests.helpers.processes import is_running, wait_until
 
 TOKEN = "tok-4fT9qLz81xVbWm0RkE"
 START = {
@@ -110,3 +115,47 @@ def test_an_event_beyond_the_limit_is_an_error():
         with pytest.raises(McpToolError, match="SSE stream"):
             tool_of(url)()
         connection_of(f"{url}/mcp", (), "GRUPO_TEST_TOKEN").close()
+
+
+# the SDK's server on standard input and output, with a tool that prints to its output itself
+PROGRAM = """
+import os, sys
+from mcp.server.mcpserver import MCPServer
+server = MCPServer("hostile")
+output = os.dup(1)  # the SDK turns the first one into the error output
+@server.tool()
+def tool(pid_file: str) -> str:
+    open(pid_file, "w").write(str(os.getpid()))
+    for _ in range({lines}):
+        os.write(output, b" " * {size} + {end!r})
+    return "a lake"
+server.run("stdio")
+"""
+LIMIT = REPLY_SIZE.maximum
+
+
+def command(size, lines, end):
+    program = PROGRAM.format(size=size, lines=lines, end=end)
+    return shlex.join((sys.executable, "-c", program))
+
+
+@pytest.mark.parametrize("address", [command(LIMIT + 1, 1, b"\n"), command(LIMIT // 8, 10**6, b"")])
+def test_a_line_of_a_program_beyond_the_limit_is_an_error_and_ends_the_program(address, tmp_path):
+    (tool,) = McpServer(address, call_time_limit=60.0).tool_specs()
+    message = f"the reply is too large: {REPLY_SIZE.allowed}. The server was ended"
+    with pytest.raises(McpToolError, match=re.escape(message)):
+        tool.function(pid_file=str(tmp_path / "pid"))
+    process = int((tmp_path / "pid").read_text())
+    wait_until(lambda: not is_running(process), 20)
+    connection_of(address).close()
+
+
+def test_a_line_of_a_program_up_to_the_limit_is_read(tmp_path):
+    (tool,) = McpServer(command(LIMIT, 1, b"\n"), call_time_limit=60.0).tool_specs()
+    assert tool.function(pid_file=str(tmp_path / "pid")) == "a lake"
+
+
+def test_a_program_whose_first_line_is_beyond_the_limit_does_not_start():
+    address = shlex.join((sys.executable, "-c", f"import os; os.write(1, b' ' * {LIMIT + 1})"))
+    with pytest.raises(ConfigError, match=r"does not start: .*reply is too large: at most 16,"):
+        McpServer(address).check()

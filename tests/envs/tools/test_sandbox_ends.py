@@ -2,10 +2,13 @@
 
 import os
 import shlex
+import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 
@@ -47,6 +50,25 @@ with limited_cgroup(64, 8) as files:
     subprocess.Popen(["/bin/sh", "-c", f"{join}; exec sleep 1000"])
     time.sleep(1000)
 """
+ISOLATED_ONCE = """
+import subprocess
+from grupo.envs.tools.backends.namespaces import isolated_command
+from grupo.envs.tools.backends.protocol import ProgramLimits
+subprocess.run(isolated_command(("true",), ProgramLimits(1000.0, 64, 1)))
+"""
+# bubblewrap while it starts: its first process waits for the other one, and does not end with it
+STARTING_BWRAP = """#!/bin/sh
+sleep 1000 &
+wait
+"""
+# setpriv that asks for the end with its parent when that has ended already
+LATE_SETPRIV = """#!/bin/sh
+[ "$1" = --pdeathsig ] || exec {setpriv} "$@"
+echo begun > {begun}
+while [ -d /proc/$PPID ]; do sleep 0.01; done
+{setpriv} "$@"
+echo $? > {ended}
+"""
 MCP_SERVER = """
 import grupo.envs.tools.mcp_connection as connection
 connection.McpConnection({command!r}, {{}}, "").list_tools()
@@ -79,6 +101,13 @@ def python_program(code, user="this user", **variables):
     finally:
         process.kill()
         process.wait()
+
+
+def with_tool(folder, name, script):
+    """The search path with a script in a folder in the place of a program."""
+    (folder / name).write_text(script)
+    (folder / name).chmod(0o755)
+    return f"{folder}:{os.environ['PATH']}"
 
 
 def cgroups_of(process):
@@ -142,6 +171,32 @@ def test_no_process_of_a_namespace_is_left(user):
         processes = [int(folder.name) for folder in descendants(parent.pid)]
         parent.kill()
         wait_until(lambda: not any(map(is_running, processes)), 20)
+
+
+def test_no_process_of_a_sandbox_that_is_being_started_is_left():
+    user = "this user" if os.getuid() else "ordinary user"
+    if os.getuid() == 0 and (closed := closed_folder(ROOT / "grupo")):
+        pytest.skip(f"an ordinary user may not enter {closed}")
+    with tempfile.TemporaryDirectory() as folder:  # that of pytest is closed to other users
+        Path(folder).chmod(0o755)
+        path = with_tool(Path(folder), "bwrap", STARTING_BWRAP)
+        with python_program(SLEEP, user, PATH=path) as parent:
+            wait_until(lambda: len(programs_of(parent.pid, "sleep")) == 2, 60)
+            processes = [int(folder.name) for folder in descendants(parent.pid)]
+            parent.kill()
+            wait_until(lambda: not any(map(is_running, processes)), 20)
+
+
+def test_a_sandbox_whose_parent_has_ended_does_not_start(tmp_path):
+    begun, ended = tmp_path / "begun", tmp_path / "ended"
+    script = LATE_SETPRIV.format(begun=begun, ended=ended, setpriv=shutil.which("setpriv"))
+    path = with_tool(tmp_path, "setpriv", script)
+    with python_program(ISOLATED_ONCE, PATH=path) as parent:
+        wait_until(begun.exists, 60)
+        parent.kill()
+        parent.wait()
+        wait_until(lambda: ended.exists() and ended.read_text().endswith("\n"), 20)
+    assert ended.read_text() == "1\n"
 
 
 def test_no_container_is_left(tmp_path):

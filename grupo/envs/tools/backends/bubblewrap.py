@@ -11,6 +11,7 @@ from pathlib import Path
 from grupo.core.component import component
 from grupo.envs.tools.backends.cgroups import cgroup_parents, limited_cgroup
 from grupo.envs.tools.backends.namespaces import (
+    PID_NAMESPACE,
     find_tool,
     isolated_command,
     package_setup,
@@ -70,11 +71,15 @@ class Bubblewrap:
                 _bwrap_command(file.fileno(), packages),
                 _python_command(limits, packages),
             )
+            # bubblewrap's first process asks for its end with the other one only when it has waited
+            # for it. For root the cgroup ends both, and unshare would stay as a process of root
+            namespaces = () if os.geteuid() == 0 else PID_NAMESPACE
             isolated = isolated_command(
                 (*bwrap, "--", *python),
                 limits,
                 cgroup_files=cgroup_files,
                 more_setup=package_setup(packages),
+                namespaces=namespaces,
             )
             yield Launch(isolated, pass_fds=(file.fileno(),))
 

@@ -22,8 +22,11 @@ SANDBOX_UIDS = range(61184, 65520)
 _run_numbers = itertools.count(os.getpid())
 # the scratch folder hides a folder of the host in the sandbox's mount namespace only
 SCRATCH_FOLDERS = ("/mnt", "/media", "/srv")
-PID_NAMESPACE = ("--pid", "--fork", "--kill-child", "--mount-proc")
+# every process of the namespace is killed with unshare, also one that has not asked for that yet
+PID_NAMESPACE = ("--pid", "--fork", "--kill-child")
 KILL_WITH_PARENT = ("--pdeathsig", "KILL")  # of setpriv; the kernel forgets it with another user
+# a script of sh: the parent may have ended before setpriv asked for the signal
+IF_PARENT_RUNS = '[ "$PPID" = "$0" ] && exec "$@"'
 SETUP_SCRIPT = """\
 set -e
 for file in {cgroup_files}; do echo 0 > "$file"; done
@@ -54,7 +57,8 @@ def isolated_command(
 ) -> tuple[str, ...]:
     """A command that runs another one with private mounts, as an unprivileged user.
 
-    It is killed when the thread that started it ends, and so when this process is killed.
+    It is for this process to start, and is killed when the thread that started it ends, and so when
+    this process is killed; with `PID_NAMESPACE` together with all processes that it has started.
 
     Args:
         command: The command of the sandbox.
@@ -82,6 +86,7 @@ def isolated_command(
     return (
         find_tool("setpriv"),
         *KILL_WITH_PARENT,
+        *("/bin/sh", "-c", IF_PARENT_RUNS, str(os.getpid())),
         *unshare,
         *namespaces,
         *shell,
