@@ -8,7 +8,7 @@ import torch
 
 from grupo.catalogue.inert_ratios import inert_ratio_sentence
 from grupo.cli.chosen_defaults import ChosenRecipe
-from grupo.config.defaults import TaskLengths
+from grupo.config.defaults import TaskLengths, with_counted_prompts
 from grupo.config.evaluation_choice import half_width
 from grupo.config.memory_estimate import estimate_memory, step_size
 from grupo.config.run_work import RunWork
@@ -71,7 +71,10 @@ def dry_run_lines(chosen: ChosenRecipe) -> Iterator[str]:
             yield note
     yield from task_notes(recipe, tasks, eval_tasks)
     yield from method_notes(recipe)
-    yield from cost_lines(recipe, chosen.lengths)
+    lengths = chosen.lengths
+    if prompt_limit:
+        lengths = with_counted_prompts(lengths, tasks, prompt_limit.prompt_tokens)
+    yield from cost_lines(recipe, lengths)
 
 
 def method_notes(recipe: Recipe) -> Iterator[str]:

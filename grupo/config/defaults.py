@@ -31,6 +31,7 @@ REASONING_RATIO = 4
 FEWEST_TOKENS = 64
 SFT_EPOCHS = 3  # of TRL's SFTConfig, as are the learning rates of its script sft.py
 MAX_TASKS_READ = 2000  # tasks whose lengths are measured
+MAX_TASKS_COUNTED = 200  # tasks whose prompts are tokenized
 CHARS_PER_TOKEN = 3  # at least, of most texts and tokenizers
 
 
@@ -100,6 +101,29 @@ def measure_tasks(
     longest = max(prompts, default=0)
     means = _mean(prompts), _mean([*map(sum, zip(prompts, answers, strict=True))])
     return TaskLengths(len(tasks), longest, _long(answers), _long(prompts), *means, held_out)
+
+
+def with_counted_prompts(
+    lengths: TaskLengths, tasks: Sequence[Task], prompt_tokens: Callable[[Task], int]
+) -> TaskLengths:
+    """The lengths with those of prompts counted by the model's tokenizer.
+
+    Args:
+        lengths: The lengths, estimated from numbers of characters.
+        tasks: The tasks; the first `MAX_TASKS_COUNTED` are counted.
+        prompt_tokens: Returns the number of tokens of a task's prompt.
+    """
+    prompts = [prompt_tokens(task) for task in islice(tasks, MAX_TASKS_COUNTED)]
+    if not prompts:
+        return lengths
+    mean = _mean(prompts)
+    return replace(
+        lengths,
+        prompt=max(prompts),
+        long_prompt=_long(prompts),
+        mean_prompt=mean,
+        mean_row=lengths.mean_row - lengths.mean_prompt + mean,
+    )
 
 
 def _mean(lengths: list[int]) -> int:

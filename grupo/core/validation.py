@@ -74,6 +74,10 @@ class PromptLimit:
             length = self._count(task.prompt)
         return f"{length} tokens" if length > self.room else ""
 
+    def prompt_tokens(self, task: Task) -> int:
+        """Number of tokens of a task's prompt."""
+        return self._count(task.prompt)
+
     def surely_fits(self, task: Task) -> bool:
         """True if a prompt has fewer bytes than tokens are left, with 64 for a chat template.
 

@@ -11,6 +11,7 @@ from grupo.config.defaults import (
     choose_defaults,
     measure_tasks,
     with_choices,
+    with_counted_prompts,
 )
 from grupo.core.types import Task
 from grupo.methods.dapo import dapo
@@ -194,3 +195,12 @@ def test_a_long_prompt_is_longer_than_nineteen_of_twenty():
     lengths = measure_tasks(tasks)
     assert lengths.long_prompt == measure_tasks(tasks[:20]).prompt
     assert lengths.prompt > 1000
+
+
+def test_counted_prompts_replace_estimates_of_characters():
+    tasks = [Task(str(i), "1 " * (10 + i), "42") for i in range(3)]  # a token each, half of them
+    lengths = with_counted_prompts(measure_tasks(tasks), tasks, lambda task: len(task.prompt))
+    assert (lengths.prompt, lengths.long_prompt, lengths.mean_prompt) == (24, 22, 22)
+    assert lengths.mean_row == 22 + 1  # an answer of two characters
+    assert lengths.answer == measure_tasks(tasks).answer
+    assert with_counted_prompts(lengths, [], len) == lengths
