@@ -4,7 +4,6 @@ import sys
 from collections.abc import AsyncIterator, Callable
 from contextvars import ContextVar
 from functools import cache
-from importlib import import_module
 from typing import Any
 
 from grupo.util.limits import REPLY_SIZE
@@ -56,10 +55,10 @@ def limited_lines() -> Any:
 
     `on_long_line` is called then; the lines before that one are lost if they arrive with it.
     """
-    anyio: Any = import_module("anyio")
-    text: Any = import_module("anyio.streams.text")
+    import anyio
+    from anyio.streams.text import TextReceiveStream
 
-    class LimitedLines(text.TextReceiveStream):
+    class LimitedLines(TextReceiveStream):
         _size = 0  # bytes of the last line so far
 
         async def receive(self) -> str:

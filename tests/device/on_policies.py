@@ -29,7 +29,7 @@ def models(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-FAST = ("async",)
+FAST = ("async", "lora")
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,11 @@ import json
 
 import pytest
 
+from grupo.algo import advantages, losses, replay_rules
+from grupo.algo.losses import contrastive
+from grupo.catalogue.entries import methods
 from grupo.catalogue.not_expressible import UNEXPRESSED, not_expressible_section
+from grupo.methods import opmd
 from tests.helpers.reference_files import FOLDER
 
 WITH_NUMBERS = [entry for entry in UNEXPRESSED if entry.numbers]
@@ -23,6 +27,12 @@ def test_each_option_is_a_row_of_the_section():
     for row, entry in zip(rows, UNEXPRESSED, strict=True):
         assert row.startswith(f"| {entry.library} | {entry.option} |")
         assert row.count(" | ") == 4
+
+
+def test_nearest_components_and_methods_exist():
+    modules = advantages, losses, contrastive, replay_rules, opmd
+    names = {entry.key for entry in methods()}.union(*map(dir, modules))
+    assert {name for entry in UNEXPRESSED for name in entry.nearest} <= names
 
 
 def test_every_reason_is_a_sentence():

@@ -166,7 +166,8 @@ def reference(name: str, source: str) -> Callable[[Callable[..., list[Trained]]]
     """Enter a function as the reference of a method; several methods may share one."""
 
     def enter(run: Callable[..., list[Trained]]) -> Callable[..., list[Trained]]:
-        assert name not in REFERENCES, name
+        other = REFERENCES.get(name)  # a file may be imported under two names
+        assert not other or other.run.__code__.co_filename == run.__code__.co_filename, name
         REFERENCES[name] = Reference(run, source)
         return run
 

@@ -120,7 +120,7 @@ CLAIMS = (
         "copo",
         "Learning from other groups where all rollouts of a group agree improves on GRPO.",
         "modes",
-        Arm("copo()"),
+        Arm("copo(group_size=8)"),
         GRPO,
         "success_auc",
         HIGHER,
