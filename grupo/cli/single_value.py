@@ -10,8 +10,6 @@ from typer import BadParameter
 from typer.core import TyperCommand
 from typer.models import OptionInfo
 
-from grupo.core.field_types import describe_type
-from grupo.core.ranges import range_violation
 from grupo.core.sizes import check_size
 from grupo.util.errors import ConfigError
 
@@ -56,6 +54,9 @@ def _check_numbers(name: str, annotation: Any, given: str | Sequence[str]) -> No
         annotation: Its type and what Typer knows of it; one that is no number passes.
         given: The text of the option, or its texts.
     """
+    from grupo.core.field_types import describe_type  # they import torch
+    from grupo.core.ranges import range_violation
+
     hint, *remarks = typing.get_args(annotation)
     kind = _number_type(hint)
     if kind is None:

@@ -15,7 +15,7 @@ from grupo.cli.main import app
 from tests.helpers.command_line import run_command
 
 HUGE = {int: str(10**18), float: "1e300"}
-SECONDS = 1.0
+SECONDS = 5.0  # of processor time, with the import of what a command needs
 NO_LIMIT = {"make-toy-model --seed": str(2**64)}  # 10^18 is a seed
 
 
@@ -92,9 +92,9 @@ OPTIONS = list(numeric_options(app))
 @pytest.mark.parametrize("option", OPTIONS, ids=str)
 def test_every_number_among_the_options_is_limited(option, run, tmp_path):
     value = NO_LIMIT.get(str(option), HUGE[option.kind])
-    begin = time.perf_counter()
+    begin = time.process_time()
     code, out, err = run(*option.arguments(str(tmp_path), value))
-    assert time.perf_counter() - begin < SECONDS
+    assert time.process_time() - begin < SECONDS
     assert (code, out) == (2, "")
     assert re.search(rf"{option.name}: .*\. Allowed: (at most|\d+ to) [\d^,]+", err)
 
@@ -160,8 +160,8 @@ def test_numbers_of_a_recipe_on_the_command_line_are_limited(arguments, message,
 )
 def test_numbers_of_a_comparison_are_limited(arguments, run, tmp_path):
     methods = ["--method", "grpo", "--method", "rloo"]
-    begin = time.perf_counter()
+    begin = time.process_time()
     code, _, err = run("compare", *methods, *arguments, "--out", str(tmp_path / "out"))
-    assert time.perf_counter() - begin < 10 * SECONDS  # imports included
+    assert time.process_time() - begin < SECONDS
     assert code == 2
     assert "Allowed: at most" in err
