@@ -100,6 +100,6 @@ CHEATED = GRPO.replace(
     env=SingleTurn((RewardTerm("digits", DigitsAnywhere()), replace(RIGHT, weight=0.0)))
 )
 WITH_EXAMPLES = replace(FAMILY, rows=with_examples, wordings=("{examples}" + FAMILY.wordings[0],))
-LONG_PROMPTS = GRPO.replace(  # of 500 tokens
+LONG_PROMPTS = GRPO.replace(  # of 560 tokens
     tasks=TRAINING.trained(WITH_EXAMPLES), eval_tasks=TRAINING.surveyed(WITH_EXAMPLES)
 )
