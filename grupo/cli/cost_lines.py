@@ -72,7 +72,8 @@ def dry_run_lines(chosen: ChosenRecipe) -> Iterator[str]:
     yield from task_notes(recipe, tasks, eval_tasks)
     yield from method_notes(recipe)
     lengths = chosen.lengths
-    if prompt_limit:
+    # prompts with pictures take long to encode, and have no estimates
+    if prompt_limit and not isinstance(recipe.policy, VisionLM):
         lengths = with_counted_prompts(lengths, tasks, prompt_limit.prompt_tokens)
     yield from cost_lines(recipe, lengths)
 
