@@ -37,7 +37,7 @@ from grupo.training.collect.async_rollouts import (
 from grupo.training.collect.generation import Generation
 from grupo.training.collect.groups import CollectedGroups
 from grupo.training.collect.tasks import select_usable_tasks
-from grupo.training.held_out import evaluate_held_out
+from grupo.training.evaluation import evaluate_held_out
 from grupo.training.ranks import make_ranks_await_server_weights, shard_policy
 from grupo.training.resume.state import State
 from grupo.training.resume.step_clock import Clock, UnrecordedClock
