@@ -12,7 +12,7 @@ from torch.optim import Optimizer
 
 from grupo.algo.optimizers.averaging import AveragingOptimizer, optimizer_averages_as_weights
 from grupo.algo.optimizers.state import optimizer_tensors, restore_optimizer
-from grupo.core.controllers import GROUP_REWARD_METRIC, finite_values_of
+from grupo.core.controllers import GROUP_REWARD_METRIC, controlled_values
 from grupo.core.types import Group, Task
 from grupo.method import Method
 from grupo.models.aux_heads import head_weights, load_head_weights
@@ -115,7 +115,7 @@ class State:
             keep_demonstrations=requires.demonstrations > 0,
         )
         names = method.controlled_metrics
-        controlled_metrics = finite_values_of(metrics, names - {GROUP_REWARD_METRIC})
+        controlled_metrics = controlled_values(metrics, names - {GROUP_REWARD_METRIC})
         self.history.append_metrics(controlled_metrics)
         if GROUP_REWARD_METRIC in names:  # it has a value for each group, not for each step
             self.history.append_group_rewards(groups)
