@@ -24,7 +24,7 @@ def a_grae(group_size: PositiveInt = 8, target_accuracy: PositiveFraction = 1.0)
     A step makes 4 updates, one on each of 4 minibatches.
 
     Args:
-        group_size: rollouts per task.
+        group_size: rollouts per task (authors' script: 8).
         target_accuracy: accuracy from which correct answers count in full (authors' code: 1 for
             mathematics, 0.5 for geometry and medical questions).
     """
@@ -85,10 +85,14 @@ PAPER = Paper(
             "The mean over answers is GRPO's; the scripts leave verl's defaults on, a token mean "
             "of each micro-batch and an entropy bonus of 0.001."
         ),
+        (
+            "The release asks for grpo_weight == 2, and its trainer lowers that number from 2 on, "
+            "already at the first step: as released, the factor never acts."
+        ),
     ),
     audit=(
-        "formula and constants compared with the advantage function of the authors' verl fork and "
-        "with its run scripts"
+        "formula and constants compared with the advantage function of the authors' verl fork, "
+        "with its trainer and its run scripts"
     ),
     shown=("docs/claims.md#difficulty",),
 )

@@ -80,7 +80,10 @@ PAPER = Paper(
             "Softplus is the phi that the ablation prefers; ReLU is OverconfidencePenalty(alpha, "
             "torch.relu)."
         ),
-        "Group, clip and the mean over answers are our choice: no source that was opened has them.",
+        "Group, clip, the mean over answers and no KL divergence are our choice: no source that was"
+        " opened has them.",
+        "c is that of the policy before the update, a constant; the abstract writes the policy"
+        " itself, which is the same in the one update of a step.",
     ),
     audit=(
         "c compared with the abstract, softplus and its placing with the explainer page and a "

@@ -81,7 +81,12 @@ PAPER = Paper(
         "stage2_scripts/trainer/run.sh: train batch 1024, minibatch 180 prompts: 6 updates per "
         "step, the last one on a smaller minibatch"
     ),
-    missing=("The SFT stage that teaches the four formats.", "verl's clamp of k3 to +-10."),
+    missing=(
+        "The SFT stage that teaches the four formats.",
+        "The reward is left to the environment: the release's is 1 for a correct answer without "
+        "tags of a second format, else 0.",
+        "verl's clamp of k3 to +-10.",
+    ),
     deviations=(
         "The minibatches have equal sizes, those of the release 180 prompts and a rest of 124. The"
         " loss of the rest is multiplied by 124 / 180 there.",

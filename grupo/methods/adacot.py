@@ -110,9 +110,13 @@ PAPER = Paper(
     missing=(
         "The SFT stage with labels of the tasks that need thinking.",
         "The critic: the paper trains by PPO.",
+        "The paper's base reward is a reward model's and its labels another model's (a public "
+        "note).",
     ),
     deviations=(
         "The reward applies to a group without a critic.",
+        "L_SLM is a sum over the other tokens; here a mean over answers that counts the masked "
+        "token in the length.",
         "Group, clip and the mean over answers are our choice: no source that was opened has them.",
     ),
     audit=(

@@ -81,6 +81,7 @@ PAPER = Paper(
     missing=(
         "The shorter token limit of answers without thinking (4096 instead of 16384).",
         "The temperature of 0.6 at which the script samples.",
+        "An answer with <think>, or without exactly one </think>, is wrong in the release.",
     ),
     deviations=(
         "The modes are drawn with probability no_think_prob, as in the paper's derivation; the"

@@ -87,6 +87,10 @@ PAPER = Paper(
             "decide."
         ),
         "verl's clamp of k3 to +-10.",
+        (
+            "The reward of the script's puzzles: 3 for a correct answer, -0.5 for a wrong one, -1 "
+            "for one that cannot be parsed, -3 without the format."
+        ),
     ),
     deviations=(
         'An answer is correct above "correct" = 0.5, in the release above a score of 1.01.',

@@ -114,10 +114,10 @@ PAPER = Paper(
     missing=("The top-p of 0.99 with which the configuration samples.",),
     deviations=(
         (
-            "The release samples a quarter of the prompts again and replaces at most 60 of its "
-            "2,560 rollouts (30 while they are cold) by good tempered ones, which are the first of "
-            "its batch; here every group has tempered rollouts beside its own, so that their "
-            "weight in the mean is larger."
+            "The release samples a quarter of the prompts again. The first good tempered "
+            "rollouts, at most 60 (half of that number while they are cold), replace the first of "
+            "its 2,560 rollouts; here every group has tempered rollouts beside its own, so that "
+            "their weight in the mean is larger."
         ),
         (
             "The entropy is that of the vocabulary; the release takes the mean of -log pi of the "

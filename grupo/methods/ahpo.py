@@ -61,7 +61,8 @@ PAPER = Paper(
             "The paper sums log pi over the expert solution; the mean over its tokens puts both "
             "terms on one scale."
         ),
-        "Group, clip and the mean over answers are our choice: no source that was opened has them.",
+        "Group, clip, the mean over answers and the absence of a KL divergence are our choice: no "
+        "source that was opened has them.",
     ),
     audit=(
         "formula compared with the catalogue's row and the file's own account; the repository was "

@@ -19,9 +19,8 @@ def alp(group_size: PositiveInt = 16, length_coef: NonNegative = 1e-7) -> Method
     p is the fraction of the group's K rollouts that are correct. Reward term: "correct".
 
     Args:
-        group_size: K, rollouts per task (our choice: the notes that were opened do not give it).
-        length_coef: cost per token (the paper writes beta / N and reports beta = 1e-7; N is not
-            known to us, so it is 1 here).
+        group_size: K, rollouts per task (16 to 32 by a public note).
+        length_coef: cost per token (beta = 1e-7 by public notes, without their factor N).
     """
     advantage = chain(EaseScaledLengthPenalty(length_coef), Center(), ScaleByStd())
     return Method(sampler=GroupSampler(group_size), advantage=advantage)
@@ -55,19 +54,22 @@ PAPER = Paper(
     tags=("length", "curriculum", "reward"),
     checked=("golden", "properties", "run"),
     source=Source(
-        "third_party", "public notes that quote the reward with beta and N; the abstract"
+        "third_party", "public notes that quote the reward with beta and N; reviews; the abstract"
     ),
-    plan="not stated in any source that was opened; one update per step",
+    plan=(
+        "a batch of 512 by public notes, which do not state the number of updates; one update per "
+        "step"
+    ),
     deviations=(
         (
-            "N of beta / N is not known: it is 1, so that the penalty is small. Where all answers "
-            "are correct it is still the whole advantage."
+            "N is left out: the notes that were opened multiply by it, but disagree on its meaning."
+            " The penalty is small. Where all answers are correct it is still the whole advantage."
         ),
         "The clip of 0.2 and the mean over answers are GRPO's: no note that was opened has them.",
     ),
     audit=(
-        "formula compared with two public notes that quote it, of which one calls N the longest "
-        "trace and doubts its own copy, and with the abstract"
+        "formula and beta compared with public notes that quote them, of which one calls N the "
+        "longest trace and doubts its own copy, and with the abstract"
     ),
     shown=("docs/claims.md#padded",),
 )

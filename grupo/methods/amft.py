@@ -84,15 +84,15 @@ PAPER = Paper(
     missing=(
         "The critic of the release: a whitened reward is the advantage.",
         (
-            "The meta-gradient that the paper adds to mu every 20 steps: it needs three separate "
+            "The meta-gradient that the release adds to mu every 20 steps: it needs three separate "
             "gradients of one step. The release has its sign wrong."
         ),
         "The SFT stage before, which sets the target entropy.",
     ),
     deviations=(
         (
-            "H counts the tokens of demonstrations, too; the release's H counts those of rollouts "
-            "alone (masked_entropy of ppo_loss.py)."
+            "H counts the tokens of demonstrations, too; the release's H is that of its PPO loss "
+            "alone, whose rollouts are a placeholder of random numbers on the SFT batch."
         ),
         (
             "mu changes after the step; amft_trainer.py changes it before it weights the losses of "
@@ -107,7 +107,7 @@ PAPER = Paper(
             "Advantages are whitened over the trained tokens, with 1e-8 added to the variance. The "
             "release whitens over all positions, padding too, and adds 1e-8 to the deviation."
         ),
-        "group_size is our choice.",
+        "group_size is our choice; the release has one rollout for each demonstration.",
     ),
     audit=(
         "loss, controller and constants compared with the released trainer, whose generation is a "

@@ -71,6 +71,8 @@ PAPER = Paper(
     ),
     deviations=(
         "The last wrong rollouts are replaced, which are as good as random ones.",
+        "Solutions are ordered by comprehension alone; in the release by 0.9 of it + 0.1 if the "
+        "format is right.",
         "Solutions are scored by the environment; the script takes verified ones to be right.",
         "The answer of a solution is where the reference answer stands last in its text.",
         (

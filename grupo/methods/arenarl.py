@@ -38,11 +38,14 @@ PAPER = Paper(
         "scripts/travel/run-qwen3-8B.sh",
     ),
     plan=(
-        "scripts/travel/run-qwen3-8B.sh: 16 tasks of 16 rollouts and a global batch of 256: one "
-        "update per step, at which the ratio is 1 and the clip never acts"
+        "scripts/travel/run-qwen3-8B.sh: 16 tasks of 16 rollouts, each padded to 6 rows, and a "
+        "global batch of 256 rows: 6 updates per step. Here one, at which the ratio is 1 and the "
+        "clip never acts"
     ),
     missing=(
-        "The other forms of the release: anchor only, round robin, Swiss and double elimination.",
+        "The other forms of the release: anchor only, round robin, Swiss and double elimination; "
+        "the configurations of both tasks have anchor only.",
+        "The greedy first rollout of a group, against which the others are seeded.",
         "The temperature of 0.8 at which the script samples.",
     ),
     deviations=(
@@ -50,9 +53,11 @@ PAPER = Paper(
             "Where G is no power of two the best seeds have a bye; the release pairs neighbours "
             "instead."
         ),
+        "In the release each turn is a row, and the empty rows of the padding count in the mean.",
     ),
     audit=(
         "tournament, reward, clips, group and batch sizes compared with single_elimination.py and "
-        "the run script"
+        "the run script, rows and the greedy rollout with examples/travel/rollout.py and "
+        "rollout/agent_rollout.py"
     ),
 )

@@ -155,7 +155,9 @@ PAPER = Paper(
     deviations=(
         "alpha follows N minus the target of the step before: the release subtracts the rounded"
         " mean of N from the mean of N itself, so that its alpha follows rounding errors.",
-        "Entropies are of the whole vocabulary, in the release of 10 tokens and one for the rest.",
+        "Entropies are of the whole vocabulary, in the release of the 10 likeliest tokens, the"
+        " generated one and one for the rest. For the threshold it leaves out the rest, and counts"
+        " the mean of the windows so far at each of the last 4 tokens of an answer.",
         "The threshold is 0 in the first step, in the release measured by a validation; answers"
         " without a complete window do not count towards it.",
         "A trigger is the generated token, in the release the likeliest token at its place.",

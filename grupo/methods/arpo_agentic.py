@@ -77,6 +77,7 @@ PAPER = Paper(
             "above 0 and both tools were used."
         ),
         "The dual clip of 3 of the release.",
+        "The limit of 3 tool calls, at which the release ends an answer with a trained end token.",
     ),
     deviations=(
         (
@@ -84,8 +85,8 @@ PAPER = Paper(
             "the paper; the release takes that of the turn before."
         ),
         (
-            "The entropy is that of the vocabulary, in the release that of a token's ten likeliest "
-            "words."
+            "The entropy is that of the vocabulary, in the release the sum over the ten likeliest "
+            "tokens and the generated one."
         ),
         (
             "The rise is against the first turn of the same rollout, which a branch shares with "
@@ -97,6 +98,6 @@ PAPER = Paper(
     ),
     audit=(
         "group, initial rollouts, branches, probabilities and batch sizes compared with the run "
-        "script, the rest with the catalogue's row of the rollout worker"
+        "script, branching and the reward with vllm_rollout_with_tools.py and deep_research.py"
     ),
 )

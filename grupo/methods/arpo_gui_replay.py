@@ -129,7 +129,11 @@ PAPER = Paper(
         " + 0.5 format, format -1 where the last action could not be parsed, else 0.",
         "The choice of tasks: `grupo survey` and `Selected` keep those that are solved sometimes.",
     ),
-    deviations=("Rollouts that could not be scored are left out before the first is replaced.",),
+    deviations=(
+        "Rollouts that could not be scored are left out before the first is replaced.",
+        "A minibatch has whole groups: the release reorders the rollouts of a step by their length,"
+        " so that its devices have equal work, before it divides them.",
+    ),
     audit=(
         "condition, draw, place, order of replay and storage, capacity, ratio, advantage, clip and"
         " batch sizes compared with the release, which differs from the catalogue's row in two"

@@ -56,7 +56,7 @@ PAPER = Paper(
     catalogue=("arrol",),
     source=Source("abstract", "the abstract and public summaries; Hsu1023/ARRoL has no code"),
     plan="not stated in any source that was opened; one update per step",
-    missing=("Votes weighted by h at test time.",),
+    missing=("Votes weighted by h at test time.", "ARRoL on DAPO."),
     deviations=(
         "The choice of the subset, the constants of the posterior and the warm-up are ours. So are"
         " the group, the fraction that is continued, the clip and the mean over answers.",

@@ -82,6 +82,8 @@ PAPER = Paper(
     ),
     missing=("An overlong penalty over the last 16 tokens.",),
     deviations=(
+        "The release drops groups whose rewards are all 0 or all 1, penalty included; other "
+        "groups of equal rewards stay, with A = 0.",
         (
             "Archer's part of the script is left out: the clip of 0.4 for tokens of high entropy, "
             "and a k3 penalty of 0.001."

@@ -26,8 +26,9 @@ def aspo_tir(
 
     Args:
         group_size: rollouts per task (our choice).
-        bias_coef: strength; negative favours early calls.
-        max_bias_fraction: largest change, relative to |A|; below 1 no sign changes.
+        bias_coef: strength; negative favours early calls (that implementation: -2.0).
+        max_bias_fraction: largest change, relative to |A|; below 1 no sign changes (that
+            implementation: 0.7).
     """
     return Method(
         sampler=GroupSampler(group_size),
@@ -75,12 +76,13 @@ PAPER = Paper(
     deviations=(
         (
             "The position of the first call and correctness are reward terms; that implementation "
-            "searches the text for code and takes a reward above 0 as correct."
+            "searches the text for code, has -1 for a call that is in the messages alone, and "
+            "takes a reward above 0 as correct."
         ),
         "The clip of 0.2 and the mean over answers are GRPO's: no source that was opened has them.",
     ),
     audit=(
-        "compared with the catalogue's row of that implementation; the paper's equation could not "
-        "be opened"
+        "bias, bounds and constants compared with apply_aspo_shaping; the paper's equation could "
+        "not be opened"
     ),
 )

@@ -28,7 +28,7 @@ def autothink(
     A step makes 2 updates, one on each of 2 minibatches; stages 2 and 3 make one.
 
     Args:
-        group_size: rollouts per task.
+        group_size: rollouts per task (authors' scripts: 8).
         mode_fraction: share of a mode in the batch from which its reward is reduced.
         length_coef: strength of the length term.
     """
@@ -99,14 +99,15 @@ PAPER = Paper(
         "The stages as a pipeline: each is a recipe of its own here.",
         "The temperature of 0.6 at which the scripts sample.",
         (
-            "The release lowers the reward of a wrong answer without thinking to -2 where it "
-            "repeats itself or has a word of 120 letters."
+            "The release lowers the reward of a wrong answer without thinking to -2 where it has "
+            "ten equal sequences of up to 30 words in a row, or a word of 120 characters."
         ),
     ),
     deviations=(
         (
-            "The mean over answers is GRPO's; the release has a token mean of each micro-batch and "
-            "verl's entropy bonus of 0.001."
+            "The mean over answers is GRPO's; the release adds the token means of a device's "
+            "micro-batches, whose number depends on the lengths, and has verl's entropy bonus of "
+            "0.001."
         ),
     ),
     audit=(

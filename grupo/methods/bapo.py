@@ -41,7 +41,10 @@ PAPER = Paper(
         "WooooDyy/BAPO, recipe/bapo/policy_loss.py, run_bapo_example.sh and README.md",
     ),
     plan="run_bapo_example.sh: train batch 256, minibatch 64 prompts, 2 epochs: 8 updates per step",
-    missing=("The dual clip of 3 that the release inherits from verl.",),
+    missing=(
+        "The dual clip of 3 that the release inherits from verl.",
+        "The paper's partial rollouts, whose framework is not released (README.md).",
+    ),
     deviations=(
         (
             "The bounds are searched on a minibatch, in the release on a micro-batch of every GPU "

@@ -34,7 +34,10 @@ PAPER = Paper(
     source=Source("third_party", "TRL 1.16, trl/trainer/dpo_trainer.py, loss_type 'bco_pair'"),
     plan="a pass over the pairs, one update per batch; prompts_per_step is the batch",
     missing=("Weights by the density ratio of chosen and rejected prompts.",),
-    deviations=("The shift is the mean of the batch; the paper's is a moving average of batches.",),
+    deviations=(
+        "The shift is the mean of the batch; the paper's is a moving average of batches, that of "
+        "TRL's BCOTrainer the mean over all answers so far.",
+    ),
     audit="without the shift: loss and gradient compared with numbers that TRL 1.16 computed",
     shown=("docs/comparisons/preferences.md#wrong-labels-cdpo-and-robust-dpo",),
 )

@@ -87,6 +87,7 @@ PAPER = Paper(
             "script)."
         ),
         "The dual clip of 10. At one update per step the ratio is 1, and neither clip acts.",
+        "The release grades the last 500 characters of an answer.",
     ),
     deviations=(
         (

@@ -61,7 +61,8 @@ PAPER = Paper(
     trl="RewardTrainer",
     checked=("golden", "properties", "run"),
     source=Source("paper", "eq. 1"),
-    plan="a pass over the pairs, one update per batch; prompts_per_step is the batch",
+    plan="a pass over the pairs, one update per batch; prompts_per_step is the batch (paper: one "
+    "epoch in batches of 64 prompts)",
     missing=(
         "The bias that shifts the scores after training, so that demonstrations have a mean score"
         " of 0.",

@@ -58,32 +58,38 @@ PAPER = Paper(
         "minibatches split groups here: one update per step, at which R is 1 and the clip never "
         "acts"
     ),
-    missing=("SDE steps in a window of 4 and ODE steps outside it (mix_ode_sde_tree).",),
+    missing=(
+        "SDE steps in a window of 4 and ODE steps outside it (mix_ode_sde_tree).",
+        "The two trees of a device start from the same noise (init_same_noise).",
+    ),
     deviations=(
         (
-            "Noises are (common + s own) / sqrt(1 + s^2), s = 4, as in the paper: "
-            "sibling_correlation = 1/17. The release has independent noises, four times as large, "
-            "although R uses the unscaled density."
+            "Siblings have independent noises of the density's own size. In the release they are "
+            "four times as large, although R uses the unscaled density. The paper's are (common + "
+            "s own) / sqrt(1 + s^2), s = 4: sibling_correlation = 1/17."
         ),
         (
             "logp_coef = 1 weights leaves by the path from the node; the release weights children "
             "by the step to each alone."
         ),
         (
-            "Of the last split each parent's best child is kept, or the best and the worst leaves, "
-            "the split's own step staying (8.625 steps a leaf are 138 / 16); the release sorts "
-            "steps of equal A and so keeps the earlier half of each branch."
+            "BestOfSiblings keeps the best child of each parent of the last split, "
+            "TopBottomLeaves the best and the worst leaves, the split's own step staying (8.625 "
+            "steps a leaf are 138 / 16). Mode 1 of the release sorts the steps of a branch, which "
+            "have equal A, and so keeps its earlier half; mode 2 ranks the steps of both trees of "
+            "a device."
         ),
         (
-            "Four depths are left out, from the last split, a step later every 30: "
-            "OutsideWindow(Linear(9.0, 19.0), 4); the window of the release moves to earlier "
-            "depths."
+            "OutsideWindow(Linear(9.0, 19.0), 4) leaves out four depths, from the last split, a "
+            "depth later every 30 of 300 steps; the window of the release moves to earlier depths."
         ),
         (
             "masks is empty, as the pruning of finetune_flux_branchgrpo_8gpus.sh: its window of "
             "depths has no entry, and its width mode is 0."
         ),
         "Masks remove steps from the loss, not from the forward pass: rows are whole.",
+        "The loss is a mean over steps; the release divides it by the number of steps of a tree "
+        "again.",
         (
             "The standard deviation gains 1e-6, in the release 1e-8. There A is 0 where it is "
             "below 1e-6."

@@ -56,11 +56,13 @@ PAPER = Paper(
         "run_1.5b_8k.sh",
     ),
     plan="run_1.5b_8k.sh: train batch 64, minibatch 32 prompts: 2 updates per step",
+    missing=("An answer that writes </think> once more counts as wrong in the release.",),
     deviations=(
         (
-            "Token sums are divided by the largest length of a trace and its answers, in the "
-            "release by the number of padded positions of a micro-batch."
+            "Token sums are divided by the largest length of a trace and its answers, 9,888 "
+            "tokens; in the release by the padded length, 10,176."
         ),
+        "The fork does not clamp the log-ratio, nor does the method.",
     ),
     audit=(
         "formulas compared with compute_cot_advantage and compute_summary_advantage of brpo.py, "

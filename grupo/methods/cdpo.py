@@ -27,7 +27,8 @@ PAPER = Paper(
     title="A Note on DPO with Noisy Preferences & Relationship to IPO",
     use="A part of the pairs is the wrong way round, and DPO becomes too sure of them.",
     tags=("preferences",),
-    trl="CPOConfig(label_smoothing=0.1); DPOConfig(label_smoothing=0.1) in versions before 1.0",
+    trl="CPOConfig(label_smoothing=0.1, cpo_alpha=0.0), which has no reference; "
+    "DPOConfig(label_smoothing=0.1) in versions before 1.0",
     checked=("golden", "properties", "reference", "run"),
     source=Source("memory", "the note's equation"),
     plan="a pass over the pairs, one update per batch; prompts_per_step is the batch",

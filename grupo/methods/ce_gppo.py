@@ -57,7 +57,7 @@ PAPER = Paper(
     missing=(
         (
             "The group filter of the scripts, which generate 256 groups and train on 128 of those "
-            "whose accuracies differ."
+            "whose accuracies differ, or on fewer where fewer differ."
         ),
         "The dual clip of 10.",
         (

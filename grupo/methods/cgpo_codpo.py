@@ -77,7 +77,10 @@ PAPER = Paper(
     catalogue=("cgpo",),
     source=Source("third_party", "TRL's draft of a CGPOTrainer, which cites eq. 14 and 18"),
     plan="not stated in any source that was opened; one update per step",
-    missing=("The mixture of tasks, each with its own judges and optimizer.",),
+    missing=(
+        "The mixture of tasks, each with its own judges and optimizer.",
+        "The draft's optional penalty on answers without an end token (missing_eos_penalty).",
+    ),
     deviations=(
         "Answers of equal reward share their place.",
         (
@@ -87,7 +90,7 @@ PAPER = Paper(
         ),
     ),
     audit=(
-        "formula and constants compared with the catalogue's row of TRL's draft; the paper could "
-        "not be opened"
+        "loss, pairs and skipped groups compared with TRL's draft, constants with the catalogue's "
+        "row of its configuration; the paper could not be opened"
     ),
 )

@@ -23,7 +23,7 @@ def cgpo_crpg(group_size: PositiveInt = 4, max_kl: Positive = 10.0) -> Method:
     "feasible", F, and "baseline", r_ref.
 
     Args:
-        group_size: rollouts per task.
+        group_size: rollouts per task (TRL's draft: 4).
         max_kl: k at which the reward is 0, in nats per answer (KL_max; our choice).
     """
     return Method(
@@ -52,9 +52,18 @@ PAPER = Paper(
     tags=("reward", "kl"),
     checked=("golden", "properties", "run"),
     catalogue=("cgpo",),
-    source=Source("paper", "eq. 12, as reviews quote it; TRL's draft of a CGPOTrainer"),
+    source=Source(
+        "third_party",
+        "eq. 12, as reviews quote it; TRL's draft of a CGPOTrainer (crpg_optimization)",
+    ),
     plan="TRL's draft: one update per step",
-    missing=("Several tasks, each with judges and a reward model of its own.",),
-    deviations=("max_kl is our choice: neither paper nor draft gives a default.",),
-    audit="sums and constants compared with eq. 12 and with TRL's draft, which sums log-probs",
+    missing=(
+        "Several tasks, each with judges and a reward model of its own.",
+        "The temperature of 0.9 of the draft, and its optional penalty for an answer without end.",
+    ),
+    deviations=(
+        "max_kl is our choice: the draft has no default.",
+        "The mean is over answers; the draft divides the sum by the number of prompts.",
+    ),
+    audit="sums and group size compared with TRL's draft, which sums log-probabilities",
 )

@@ -18,7 +18,7 @@ def cgpo_crraft(group_size: PositiveInt = 4, max_kl: NonNegative = 10.0) -> Meth
     Reward terms: "feasible", F, and "baseline", r_ref.
 
     Args:
-        group_size: rollouts per task.
+        group_size: rollouts per task (TRL's draft: 4).
         max_kl: largest k of an answer that counts, in nats (KL_max; our choice).
     """
     return Method(
@@ -37,7 +37,10 @@ PAPER = Paper(
     catalogue=("cgpo",),
     source=Source("third_party", "TRL's draft of a CGPOTrainer, which cites eq. 14 and 18"),
     plan="not stated in any source that was opened; one update per step",
-    missing=("The mixture of tasks, each with its own judges and optimizer.",),
+    missing=(
+        "The mixture of tasks, each with its own judges and optimizer.",
+        "The temperature of 0.9 of the draft, and its optional penalty for an answer without end.",
+    ),
     deviations=(
         (
             "In groups without a feasible answer near the reference the draft imitates the "
@@ -45,9 +48,10 @@ PAPER = Paper(
             "rollout here, so such groups have no loss."
         ),
         "Answers of equal R share their place; the draft takes the first.",
+        "The mean is over all rollouts; in the draft, over the groups whose best R is not 0.",
     ),
     audit=(
-        "formula compared with the catalogue's row of TRL's draft; an earlier reader compared the "
-        "sum over the sequence with the paper"
+        "formula and group size compared with crraft_optimization of TRL's draft; an earlier "
+        "reader compared the sum over the sequence with the paper"
     ),
 )

@@ -79,6 +79,7 @@ PAPER = Paper(
     ),
     missing=(
         "A warm-up of mu from 0, which chord-mu does not use.",
+        "Truncated answers are left out of the loss in chord.sh (overlong_filter).",
         (
             "The dual clip of 3 that Trinity-RFT's PPO loss has in later versions. At one update "
             "per step the ratio is 1, and neither clip acts."

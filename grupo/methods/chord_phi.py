@@ -69,10 +69,6 @@ PAPER = Paper(
             "Either mean is over all tokens of the step; in Trinity-RFT over the tokens of a "
             "micro-batch, weighted by its number of answers."
         ),
-        (
-            "p (1 - p) is a constant of the gradient, as in the authors' code; ms-swift let a "
-            "gradient through until its PR 6952."
-        ),
     ),
     audit="loss, weight and constants of chord-phi compared with the authors' Trinity-RFT",
 )

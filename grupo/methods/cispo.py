@@ -46,7 +46,10 @@ PAPER = Paper(
         "section 3.1 and eq. 4 and 5, as quoted in public translations; ScaleRL for the constants",
     ),
     plan="section 3.1: 16 rounds of off-policy updates per generation batch",
-    missing=("Dynamic sampling and the length penalty that the paper takes over from DAPO.",),
+    missing=(
+        "Dynamic sampling and the length penalty that the paper takes over from DAPO.",
+        "The early end of answers that repeat themselves, and the growing length limits.",
+    ),
     deviations=(
         (
             "The paper tunes the upper bound and does not give it: the cap of 5 and the group of "

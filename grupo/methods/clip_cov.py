@@ -102,6 +102,7 @@ PAPER = Paper(
             "tokens that PPO's clip stops are left out."
         ),
         "The mean is over the tokens of a minibatch, in the release of a micro-batch.",
+        "The fork does not clamp the log-ratio, nor does the method.",
     ),
     audit=(
         "loss, constants, clips and batch sizes compared with compute_policy_loss_clip_cov and the "

@@ -78,13 +78,16 @@ PAPER = Paper(
         "sections 6.1 to 6.3, eq. 1 to 3, table 2 (netease-youdao/Confucius3-Math, "
         "Confucius3-Math.pdf)",
     ),
-    plan="not stated in any source that was opened; one update per step",
+    plan="section 6.3: batches of 256 samples; the number of updates of a batch is not stated; one "
+    "update per step",
     missing=(
         "Recent sample recovery, which keeps spare valid groups for the next step.",
         (
             "The stages with contexts of 4K, 8K and 16K tokens: the first is GRPO with the entropy "
             "target, the others are DAPO with hardness weights (table 2)."
         ),
+        "The filter of answers with a wrong format or repetitive text, which cannot be correct "
+        "(section 5).",
     ),
     deviations=(
         (
@@ -96,7 +99,7 @@ PAPER = Paper(
         "The sum over tokens is divided by their number.",
     ),
     audit=(
-        "formulas and constants compared with the catalogue's row of the report; the repository "
-        "was opened and has no training code"
+        "formulas and constants compared with the report; the repository was opened and has no "
+        "training code"
     ),
 )

@@ -33,8 +33,8 @@ def copo(
     Args:
         group_size: rollouts per task (run_copo.sh: 6).
         clip_eps: ratios are clipped to [1 - clip_eps, 1 + clip_eps].
-        entropy_slope: slope of the mixing weight, per bit (authors' README: 5).
-        entropy_midpoint: entropy at which both losses weigh the same, in bits (README: 1).
+        entropy_slope: slope of the mixing weight, per bit (run_copo.sh: 5).
+        entropy_midpoint: entropy at which both losses weigh the same, in bits (run_copo.sh: 1).
         consistency_coef: weight of the consistency of a group's answers in its reward (paper: 1,
             run_copo.sh: 0).
         minibatches: optimizer updates per rollout step (run_copo.sh: 16).
@@ -127,7 +127,10 @@ PAPER = Paper(
     ),
     plan="run_copo.sh: train batch 512, minibatch 32 prompts: 16 updates per step",
     missing=("The dual clip at 3 of the released losses.",),
-    deviations=("The consistency factor is off, as in run_copo.sh; the paper has it.",),
+    deviations=(
+        "The consistency factor is off, as in run_copo.sh; the paper has it.",
+        "The fork does not clamp the log-ratio, nor does the method.",
+    ),
     audit="loss, gate of each rollout and constants compared with the released code",
     shown=("docs/claims.md#modes",),
 )

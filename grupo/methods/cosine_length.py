@@ -33,7 +33,7 @@ def cosine_length(
 
     Args:
         max_length: length at which an answer has the lowest reward, in tokens.
-        group_size: rollouts per task.
+        group_size: rollouts per task (authors' script: 16).
         repetition_coef: reward of a repeated token; negative.
         gamma: discount per token of the repetition reward.
     """
@@ -97,8 +97,8 @@ PAPER = Paper(
         "updates per step"
     ),
     missing=(
-        "The critic: the paper trains by PPO and discounts each kind of reward by its own factor.",
-        "A KL penalty of 0.01 in the reward.",
+        "The critic: the paper trains by PPO.",
+        "A KL penalty of 0.01 in the reward, one half of it discounted as the repetition reward.",
     ),
     deviations=(
         "Without a critic the repetition reward has no baseline: no repetition, no penalty.",
@@ -106,6 +106,7 @@ PAPER = Paper(
             "The reward of length is standardised within its group, and A is not whitened; the "
             "release has the advantages of its critic, whitened over all tokens of a batch."
         ),
+        "A minibatch holds whole groups; the release shuffles answers into them.",
     ),
     audit=(
         "rewards, penalty, n-gram size, discounts and batch sizes compared with the script of "

@@ -27,9 +27,10 @@ def coupled_grpo(
     with R = e^(l - l_old); every ref_update_every steps the reference moves to the policy by
     ref_update_rate.
 
-    It requires a policy with l = (l_0 + w l') / 2, MaskedDiffusion(estimate=Coupled()): an answer
-    unmasked in any order has no likelihood in closed form, and under one mask alone the unmasked
-    tokens would have no gradient. Old, reference and current l use the same masks.
+    It requires a policy with l = (l_0 + w l') / 2, by `CoupledEstimator`, the default of
+    `MaskedDiffusion`: an answer unmasked in any order has no likelihood in closed form, and under
+    one mask alone the unmasked tokens would have no gradient. Old, reference and current l use the
+    same masks.
 
     A step makes 2 updates: 2 passes over its batch.
 
@@ -66,7 +67,7 @@ PAPER = Paper(
     plan="config_coupled_code.yaml: num_iterations 2: 2 updates per step on the same rollouts",
     missing=(
         "The reward of the configuration: 2 x code + 0.5 x format.",
-        "The top-p of 0.95 of the release's sampling.",
+        "The top-p of 0.95 and the order by entropy with which the release unmasks.",
     ),
     deviations=(
         (

@@ -90,9 +90,12 @@ PAPER = Paper(
             "to further prompts."
         ),
         "The dual clip of 10 of the release for verl.",
+        "The release's reward for GSM8K: 2 for the exact answer or 1.5 for an equal number, and 1 "
+        "for the format.",
     ),
     deviations=(
         "Each row of a rollout counts separately.",
+        "Rows tied for the last places share them; the release keeps those that topk returns.",
         "Pruned rows still have a forward pass, at weight 0; `pods` avoids it.",
         (
             "The release for TRL prunes over the rows of a device, not of a group, and takes the "

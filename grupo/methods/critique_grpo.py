@@ -27,7 +27,7 @@ def critique_grpo(
 
     Args:
         max_length: constant that token sums are divided by, in tokens (script: 6,144).
-        group_size: first answers per task.
+        group_size: first answers per task (script: 8).
         shaping_constant: constant of f.
         entropy_coef: reward per nat of entropy.
     """
@@ -75,8 +75,13 @@ PAPER = Paper(
             "over tokens."
         ),
         (
-            "The mean is over answers; the release sums the rows of a micro-batch and weighs it by "
-            "its share of the rows."
+            "The mean is over answers; the release sums the rows of a micro-batch, and weighs each "
+            "micro-batch by 8 / 64: it divides the number of its metrics, not of its rows, by the "
+            "size of the minibatch."
+        ),
+        (
+            "The release tokenises the text of the second attempt again and adds an end token, "
+            "also to a truncated one."
         ),
     ),
     audit=(

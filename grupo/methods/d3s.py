@@ -78,9 +78,13 @@ PAPER = Paper(
         "two public notes on the paper, one of them zhaoyang97/Paper-Notes (ICLR 2026)",
     ),
     plan="not stated in any source that was opened; one update per step",
-    missing=("The variant that selects within each group (D3S-I).",),
+    missing=(
+        "The variant that selects within each group (D3S-I).",
+        "D3S with GSPO's sequence ratios.",
+    ),
     deviations=(
-        "The start of both schedules and the mean over kept tokens are our choice.",
+        "Start and end of both schedules and the mean over kept tokens are our choice: the paper "
+        "has parameters for both ends.",
         "The whole batch of the paper is the minibatch here.",
         (
             "A clip of 0.2 on both sides and no KL divergence are our choice: no source that was "

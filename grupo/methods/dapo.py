@@ -73,6 +73,7 @@ PAPER = Paper(
     missing=("The dual clip of 10 of the script.",),
     deviations=(
         "A round generates the missing groups only, in the script 3 x 512 prompts.",
+        "Groups of equal rewards are dropped, in the script those of equal accuracy.",
         "After the last round a step trains on fewer groups; the script ends with an error after 10"
         " batches.",
         "The mean is over the tokens of a minibatch; verl of the script's time took it over a"

@@ -26,7 +26,7 @@ def dcpo_distribution(
     minibatches.
 
     Args:
-        group_size: rollouts per task.
+        group_size: rollouts per task (authors' configuration: 5).
         target_entropy: entropy to stay near, in nats (paper: 0.25 is best; script: 0.5).
         clip_eps: ratios are clipped to [1 - clip_eps, 1 + clip_eps].
     """

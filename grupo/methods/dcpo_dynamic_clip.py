@@ -33,10 +33,10 @@ def dcpo_dynamic_clip(
     A step makes 16 updates, one on each of 16 minibatches.
 
     Args:
-        group_size: rollouts per task.
+        group_size: rollouts per task (authors' scripts: 16).
         clip_low: constant of the lower bound (authors' README: 0.16; scripts: 0.2).
         clip_high: constant of the upper bound (authors' README: 0.2; scripts: 0.28).
-        cap: largest ratio (authors' README: 10).
+        cap: largest ratio (authors' scripts: 10).
     """
     loss = ClipWithin(DynamicClipBounds(clip_low, clip_high), CappedRatio(cap))
     return Method(
@@ -117,11 +117,11 @@ PAPER = Paper(
         "run_base.sh: train batch 512, minibatch 32 prompts: 16 updates per step (run_dcpo.sh: "
         "minibatch 8 for each node)"
     ),
+    missing=(
+        "The reward of run_dcpo.sh: 1 for a correct answer, -1 where no answer is found, else 0.",
+    ),
     deviations=(
-        (
-            "Clip constants and cap are those of the README, which gives the paper's; the scripts "
-            "have 0.2 and 0.28."
-        ),
+        "Clip constants are those of the README's table; the scripts have 0.2 and 0.28.",
         (
             "A task's history acts, as in the README. run_base.sh leaves "
             "reward_model.use_old_mean.enable False, at which each group counts as the first."

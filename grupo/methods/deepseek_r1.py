@@ -51,10 +51,12 @@ PAPER = Paper(
     missing=(
         "The cold start, rejection sampling and later stages of R1.",
         "The reward for the consistency of the language, of R1's first stage.",
+        "The length limit of R1-Zero, which doubles to 65,536 tokens after 8,200 updates.",
     ),
     deviations=(
         "The formula is printed for whole answers; tokens are averaged here, as in GRPO's paper. "
         "A clip per answer would be Clip(10, 10, ratios.sequence).",
+        "The standard deviation is by n - 1: the paper does not define it.",
     ),
     audit="constants and the unit of the reference's interval compared with the paper's account of"
     " R1-Zero: 400 optimizer steps of 512 answers are 25 rollout steps of 8,192",

@@ -75,6 +75,10 @@ PAPER = Paper(
             "is m / 2 times as large."
         ),
         "The release drops rows until the devices can share the rest equally.",
+        (
+            "A reward reads the text of all chunks; in the release the carried excerpt and the "
+            "last chunk."
+        ),
     ),
     audit=(
         "chunks, carried tokens, clips, dual clip, cap, aggregation and updates compared with the "

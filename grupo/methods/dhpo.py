@@ -80,8 +80,8 @@ PAPER = Paper(
     ),
     deviations=(
         (
-            "The scale of the entropy to [0, 1] over the row, the outer minimum and the token mean "
-            "are our choice."
+            "That uncertain tokens use their own ratio, the scale of the entropy to [0, 1] over "
+            "the row, the outer minimum and the token mean are our choice."
         ),
         (
             "The bounds of the clips are our choice: 0.2 on both sides for r, as in GRPO here, and "

@@ -30,6 +30,10 @@ PAPER = Paper(
     checked=("golden", "properties", "reference", "run"),
     source=Source("third_party", "TRL 1.16, trl/trainer/dpo_trainer.py, loss_type 'sigmoid'"),
     plan="a pass over the pairs, one update per batch; prompts_per_step is the batch",
+    deviations=(
+        "A task with several chosen or rejected answers is one pair, of their mean scores; TRL "
+        "has a row for each pair.",
+    ),
     audit="loss and gradient compared with numbers that TRL 1.16 computed",
     shown=("docs/comparisons/preferences.md#ten-methods-under-a-noisy-and-under-the-true-judge",),
 )

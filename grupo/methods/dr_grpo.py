@@ -23,7 +23,7 @@ def dr_grpo(
 
     Args:
         max_length: the constant, in tokens (listing 1: the generation limit).
-        group_size: rollouts per task.
+        group_size: rollouts per task (authors' script: 8).
         clip_eps: ratios are clipped to [1 - clip_eps, 1 + clip_eps].
     """
     return Method(

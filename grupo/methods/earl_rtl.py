@@ -37,7 +37,7 @@ PAPER = Paper(
     catalogue=("earl-rtl",),
     source=Source("abstract", "the abstract"),
     plan="not stated in any source that was opened; one update per step",
-    missing=("A KL term, which would be on all tokens.",),
+    missing=("The KL term of the paper's objective, which the public summary mentions.",),
     deviations=(
         "The threshold is over the minibatch; a public summary (sciencestack.ai) says that it is"
         " over each response.",

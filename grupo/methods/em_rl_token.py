@@ -38,7 +38,7 @@ PAPER = Paper(
     deviations=("The estimator of the KL, k3, is our choice.",),
     audit=(
         "formula compared with the file's own account; shivamag125/EM_PT was opened and has no "
-        "training code"
+        "training code, and the second reader could not open the paper"
     ),
     shown=("docs/claims.md#unlabelled",),
 )

@@ -50,12 +50,13 @@ PAPER = Paper(
     checked=("golden", "properties", "run"),
     source=Source(
         "code",
-        "LunjunZhang/ema-pg, math/examples/deepscaler/train_deepscaler_8k_ema_pg.sh and "
-        "verl/trainer/ppo/ray_trainer.py",
+        "LunjunZhang/ema-pg, math/examples/deepscaler/train_deepscaler_8k_ema_pg.sh, "
+        "math/rllm/trainer/verl/agent_ppo_trainer.py and, for the KL, "
+        "search/scripts/nq_hotpotqa/v0.2/train_grpo_3b_base_ema_pg.sh",
     ),
     plan="train_deepscaler_8k_ema_pg.sh: train batch 128, minibatch 64 prompts: 2 updates per step",
     missing=(
-        "Truncated answers are masked in the script.",
+        "The script drops truncated answers after the advantages.",
         "The later stages of 16,384 and 24,576 tokens, in which truncated answers count.",
         "The dual clip of 3, which is the default of the release's configuration.",
         "The importance weight of the KL term (use_kl_iw of the search script).",
@@ -63,9 +64,11 @@ PAPER = Paper(
     deviations=(
         (
             "The paper's KL is exact on the k likeliest tokens with a sampled tail, unbiased for "
-            "every k; here k is the vocabulary. The DeepScaleR script has k3."
+            "every k; here k is the vocabulary. The search script has k = 32, the DeepScaleR "
+            "scripts have k3."
         ),
-        "Rate and KL estimator are those of mathematics; the search script has a rate of 0.1.",
+        "The rate, the mean over answers and the group of 8 are those of mathematics; the search "
+        "script has a rate of 0.1 and groups of 5.",
     ),
     audit=(
         "clip, KL weight, rate and period of the reference (in rollout steps), aggregation and "

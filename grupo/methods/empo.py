@@ -100,13 +100,18 @@ PAPER = Paper(
         "The verl variant: groups of 16, GSPO's ratio and clips, 8 updates per step.",
         (
             "The rewards of free text: -0.5 for an answer that cannot be parsed, 0 for a copy of "
-            "the question."
+            "the question and where max p < 1/5."
+        ),
+        (
+            "Sampling at a temperature of 0.9, the default of the TRL version of requirements.txt; "
+            "the loss is that of temperature 1."
         ),
     ),
     deviations=(
         (
             "The paper keeps questions with d_low < H < d_high; the TRL code drops only groups "
-            "whose answers all differ (max_entropy = 1), the verl code those with max p < 1/4."
+            "whose answers all differ (max_entropy = 1), and the verl code none: its rule, max p "
+            "of 1/4 or more, is not called."
         ),
         "Standard deviations gain 1e-6, in the TRL code 1e-4. That code has no clip.",
     ),

@@ -21,7 +21,7 @@ def epo(group_size: PositiveInt = 1, gamma: Fraction = 0.0) -> Method:
 
     Args:
         group_size: rollouts per task (authors' code: 1).
-        gamma: discount per turn (authors' code: 0.0).
+        gamma: discount per turn (authors' code adds no later turns: 0.0).
     """
     return Method(
         sampler=GroupSampler(group_size),
@@ -61,7 +61,7 @@ PAPER = Paper(
     ),
     plan=(
         "llama3_sotopia_pi_rl.yaml: an SFT trainer, 3 passes over episodes that were collected "
-        "before; one update per step here"
+        "before, 8 episodes a device for each update; one update per step here"
     ),
     missing=(
         "The frozen agent that acts on the strategy, and self-play that collects new episodes.",

@@ -77,8 +77,8 @@ PAPER = Paper(
     ),
     deviations=(
         (
-            "The abstract gives what the width depends on and in which direction; the form and "
-            "every constant are our choice."
+            "The abstract gives what the width depends on and in which direction; the form, every "
+            "constant, the mean over answers and no KL divergence are our choice."
         ),
     ),
     audit=(

@@ -56,10 +56,12 @@ PAPER = Paper(
     ),
     missing=(
         "An exponential moving average of the weights (train.ema).",
+        "Classifier-free guidance of 4.5, with which the scripts sample and train (guidance_scale "
+        "of the policy).",
         "The scripts do not train on the last denoising step (timestep_fraction 0.99 of 10 steps).",
         (
-            "The scripts drop images with advantage 0 before the update; here these count in the "
-            "mean, and their KL acts."
+            "The scripts drop images with advantage 0 before the update, but for as many as fill "
+            "the last batches; here these count in the mean, and their KL acts."
         ),
     ),
     deviations=(

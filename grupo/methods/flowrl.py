@@ -85,7 +85,8 @@ PAPER = Paper(
         ),
         (
             "log Z is a linear head on the last state of the task, in the release three layers on "
-            "the mean of its states."
+            "the mean of its states. Its gradient does not reach the policy, in the release it "
+            "does."
         ),
         (
             "The mean is over the answers of a minibatch; in the release every micro-batch counts "

@@ -97,6 +97,7 @@ PAPER = Paper(
             "The mean is over answers, as GRPO's: the release's is over tokens (masked_mean in "
             "compute_policy_loss)."
         ),
+        "The fork does not clamp the log-ratio, nor does the method.",
     ),
     audit=(
         "length reward, KL, group, limit and batch sizes compared with length_reward_func_v3 and "

@@ -55,7 +55,20 @@ PAPER = Paper(
         "not stated in any source that was opened; one update per step, at which the clip never "
         "acts"
     ),
-    missing=("The KL drift by which version 1 shifts the band.",),
+    missing=(
+        "The KL drift by which version 1 shifts the band.",
+        (
+            "The dual clip of the paper's runs, and their lower and upper bands of unequal width: "
+            "public reviews mention both without values."
+        ),
+    ),
+    deviations=(
+        "The log-ratio of an answer is clamped to +-20 before the exponential.",
+        (
+            "No source that was opened states the paper's advantage, mean or KL divergence: GRPO's "
+            "z-score, a mean over answers and no KL divergence are our choice."
+        ),
+    ),
     audit=(
         "band, ratio and minimum compared with an implementation by other people that cites eq. 3 "
         "to 5 and with the abstracts"

@@ -110,6 +110,9 @@ PAPER = Paper(
         "Margin, weights and the form of the length reward are our choice.",
         "So are the clip of 0.2, the mean over answers and no KL divergence.",
     ),
-    audit="compared with the catalogue's row of those reviews; no repository could be found",
+    audit=(
+        "compared with the catalogue's row of those reviews; the authors' ekonwang/GeometryZero "
+        "could not be opened"
+    ),
     shown=("docs/vision_shown/geometryzero.md#results",),
 )

@@ -51,15 +51,16 @@ PAPER = Paper(
         "gdpo_gsm8k/config.yaml for TRL: one update per step; train_gdpo.sh for verl: train batch "
         "512, minibatch 128: 4"
     ),
+    missing=("The third reward term of the TRL run: 1 where the answer is an integer.",),
     deviations=(
         (
             "Whitened over rollouts with eps = 1e-4, as the authors do in TRL; their verl code "
             "whitens over tokens: .replace(advantage=chain(PerRewardTerm(...), Whiten()))."
         ),
         (
-            "The mean is over answers and there is no KL, as remembered of the paper. The "
-            "authors' TRL run has the defaults of its fork, a token mean (loss_type bnpo) and a KL "
-            "of 0.04. Their verl run has a token mean, verl's entropy bonus of 0.001 and no KL."
+            "The mean over answers and no KL divergence are our choice. The authors' TRL run has "
+            "the defaults of its fork, a token mean (loss_type bnpo) and a KL of 0.04. Their verl "
+            "run has a token mean, verl's entropy bonus of 0.001 and no KL."
         ),
     ),
     audit=(

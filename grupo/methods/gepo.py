@@ -42,9 +42,14 @@ PAPER = Paper(
     source=Source(
         "paper", "its text, with both terms and their weights; its equations could not be read"
     ),
-    plan="a pass over the pairs, one update per batch; prompts_per_step is the batch",
+    plan="section 4.1: one epoch in batches of 8. A pass over the groups, one update per batch; "
+    "prompts_per_step is the batch",
     missing=("The on-policy loss beside it, whose weight is 1 to this one's 0.01.",),
-    deviations=("Whether beta^2 multiplies the variance could not be read: it does not.",),
-    audit="formula compared with the catalogue's row",
+    deviations=(
+        "Whether beta^2 multiplies the variance could not be read: it does not.",
+        "The variance divides by the number of chosen answers: the paper's divisor is not known.",
+    ),
+    audit="both terms and the weights compared with sections 3.2 and 3.3, in whose copy the "
+    "equations are missing",
     shown=("docs/comparisons/preferences.md#gepo-equal-rewards-of-equivalent-answers",),
 )

@@ -86,7 +86,7 @@ PAPER = Paper(
             "Anchor states that are alike by similarity: states are alike when their labels are "
             "equal."
         ),
-        "A small penalty for invalid actions, which belongs to the environment.",
+        "The penalty of 0.1 for invalid actions, which belongs to the environment.",
         "The dual clip of 3 and the entropy bonus of 0.001 of the fork's configuration.",
     ),
     deviations=(
@@ -102,6 +102,8 @@ PAPER = Paper(
             "The mean is over the tokens of the batch, in the release over those of 32 turns of a "
             "device at a time."
         ),
+        "The release fills a batch with copies of random turns until its devices share it evenly"
+        " (adjust_batch).",
     ),
     audit=(
         "estimators, discount, KL weight, group and modes compared with core_gigpo.py and the "

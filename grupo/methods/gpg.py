@@ -65,7 +65,7 @@ PAPER = Paper(
     missing=(
         (
             "Sampling again while fewer than beta_th = 0.6 of the groups are informative (0.5 "
-            "in train.sh): .replace(filter=keep_nonzero_std, "
+            "in train.sh, at most 19 rounds): .replace(filter=keep_nonzero_std, "
             "curriculum=DynamicSampling(ShuffledTasks(), 10))."
         ),
     ),

@@ -92,13 +92,19 @@ PAPER = Paper(
         "one update per step: the release's ratio is exp(logp - sg(logp)) and its gradient "
         "accumulation 1"
     ),
-    missing=("The format reward, which the release adds to the accuracy, is left to the recipe.",),
+    missing=(
+        "The format reward, which the release adds to the accuracy, is left to the recipe.",
+        "The top-p of 0.95 of the release, and the top-k of 50 that its transformers has by "
+        "default.",
+    ),
     deviations=(
         (
             "A rollout without an answer has no bonus; in the release its likelihood is that of "
             "no token, 1, which the cap lowers to 0.95, so that it has the bonus if it is correct. "
             "If it is correct, its likelihood counts in the mean: as 0 here, as 0.95 there."
         ),
+        "The release's span of the answer begins behind the word of its opening tag, so that it "
+        "holds the tag's end, and ends three tokens before the end token.",
     ),
     audit=(
         "bonus, cap, margin, eps, loss and aggregation compared with "

@@ -93,7 +93,8 @@ PAPER = Paper(
         ),
         "Groups that are solved as well as the last of the best-solved ones are among them: the "
         "page's code takes exactly ceil(fraction x groups).",
-        "group_size is our choice, 8.",
+        "group_size is our choice, 8; so are the clip of 0.2, the mean over answers and no KL"
+        " divergence.",
     ),
     audit=(
         "formula, fraction, rounding and standard deviation compared with the page; the paper "

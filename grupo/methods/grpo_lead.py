@@ -101,13 +101,15 @@ PAPER = Paper(
         ),
         (
             "Answers without a box or an end of thinking have reward 0 in the release, -2 where "
-            "they repeat themselves, and stay in the group's statistics; here they have -1."
+            "they repeat themselves, and stay in the group's statistics; here they have -1. It "
+            "reads the box before the end of thinking."
         ),
         "The SFT stage before RL, and the stages of growing difficulty.",
         (
-            "The script's rejection of groups (trainer.rejection_sample) and its framework's "
-            "entropy bonus of 0.001."
+            "The script's rejection of groups without a correct answer, or whose rewards are all "
+            "1 (trainer.rejection_sample): here their tokens count in the mean."
         ),
+        "The script's temperature of 0.8 and its framework's entropy bonus of 0.001.",
     ),
     deviations=("The mean is over the tokens of a minibatch, in the release of a micro-batch.",),
     audit=(

@@ -42,14 +42,18 @@ PAPER = Paper(
     verl="loss_mode='gspo'",
     checked=("golden", "properties", "reference", "run"),
     source=Source(
-        "paper",
-        "the variant with one advantage per token; section 5.1 as quoted in TRL's index of papers",
+        "third_party",
+        "TRL, trl/experimental/gspo_token/grpo_trainer.py (sequence_token); section 5.1 as quoted "
+        "in TRL's index of papers",
     ),
     plan=(
         "section 5.1 as quoted in TRL's index of papers: a rollout batch is split into four"
         " minibatches"
     ),
-    deviations=("group_size is our choice, 8: the paper's was in no source.",),
+    deviations=(
+        "group_size is our choice, 8: the paper's was in no source.",
+        "All tokens of an answer have GRPO's advantage, as in TRL.",
+    ),
     audit=(
         "clips and plan compared with TRL's index of papers; arithmetic compared with TRL "
         "1.16 and verl 0.9.1 in an earlier audit (848 cases over all methods)"

@@ -77,7 +77,9 @@ PAPER = Paper(
             "the formula was in no source."
         ),
         "The prompt that asks for the box without reasoning, at most 128 new tokens.",
+        "The temperature of 0.9 at which run.sh samples.",
     ),
+    deviations=("The release counts an overlap of one pixel in width or height as none.",),
     audit=(
         "advantage without standard deviation, token sum times rate over 64 and the clip "
         "compared with grpo_trainer.py, group size and beta 0 with run.sh; the weights of the box "

@@ -112,10 +112,13 @@ PAPER = Paper(
         "Refilling until 128 groups have rewards that differ.",
         "A solution as a second hint where the hint fails (reroll_with_cot, off in the script).",
         "The other shapes of the hinted ratio: a constant, a power.",
+        "The check of the format: an answer without it counts as wrong (do_verify_format).",
     ),
     deviations=(
         "The quantile is over the tokens of an answer: the script's micro-batch of one answer "
         "includes the padding.",
+        "All failed tasks of a step are sampled again; in the release their number is rounded down "
+        "to a multiple of its devices, so that a few get no hint.",
     ),
     audit=(
         "groups, filter, ratio across prompts, its shape, clip, constants and plan compared with "

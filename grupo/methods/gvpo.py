@@ -68,7 +68,8 @@ PAPER = Paper(
     checked=("golden", "properties", "reference", "run"),
     source=Source(
         "code",
-        "jszkc/GVPO: README and GVPO/run_qwen2-7b_math_gvpo.sh (the same recipe is in verl-recipe)",
+        "jszkc/GVPO: GVPO/gvpo_core_algos.py, README and GVPO/run_qwen2-7b_math_gvpo.sh (the same "
+        "recipe is in verl-recipe)",
     ),
     plan="run_qwen2-7b_math_gvpo.sh: 1,024 prompts per step in minibatches of 256, 4 updates",
     missing=(
@@ -77,10 +78,12 @@ PAPER = Paper(
     ),
     deviations=(
         (
-            "The loss is the mean over groups: the release's loss sums over them, which changes"
-            " the scale of the gradient alone."
+            "The loss is the mean over groups: the release's loss sums over the rollouts of a"
+            " micro-batch, which changes the scale of the gradient alone."
         ),
     ),
-    audit="loss compared with the README's formula, beta, group size and plan with the run script",
+    audit=(
+        "loss compared with compute_policy_loss_gvpo, beta, group size and plan with the run script"
+    ),
     shown=("docs/claims.md#reuse",),
 )

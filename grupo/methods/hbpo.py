@@ -110,6 +110,10 @@ PAPER = Paper(
     plan="run_qwen2-7b_deepscale.sh: batch of 64 prompts, minibatches of 16: 4 updates per step.",
     missing=("The dual clip of 3 of the release (clip_ratio_c of ppo_trainer.yaml).",),
     deviations=(
+        "R is 0 for every wrong answer, as in the paper; the released code gives -1 where </think>"
+        " or the answer is missing.",
+        "As written the run script loads vllm_rollout_spmd.py, which forces no prefix: the file"
+        " with the prefixes has to replace it.",
         "The first term is added once, as in the paper; the released code adds it twice.",
         "R is f1(n, b) only beyond the budget, as in the paper; the released code takes"
         " min(f1(n, b), f2(b)), which is less for very short answers.",

@@ -100,6 +100,8 @@ PAPER = Paper(
     ),
     deviations=(
         "Equal best rollouts of a mode share r_intra; which of them eq. 9 selects is not stated.",
+        "Both z-scores are over the rollouts of both modes, with a deviation by n - 1; eq. 10 does "
+        "not define either.",
         "A tie between the modes goes to the short one, as in the paper's Hybrid Accuracy; eq. 9"
         " does not decide it.",
         "The KL divergence is estimated for each token; eq. 12 writes it with the answer's"

@@ -91,8 +91,8 @@ PAPER = Paper(
     catalogue=("hill",),
     source=Source(
         "code",
-        "Andree-9/HiLL: verl/trainer/ppo/hinter_utils.py, scripts/run_hill.sh; the choice of the "
-        "best hint by the catalogue's row",
+        "Andree-9/HiLL: verl/trainer/ppo/hinter_utils.py and hill_ray_trainer.py, "
+        "scripts/run_hill.sh",
     ),
     plan=(
         "scripts/run_hill.sh: 128 prompts per step in minibatches of 64, 2 updates (the "
@@ -115,7 +115,7 @@ PAPER = Paper(
         "micro-batch: its filter of groups without signal is commented out (hill_ray_trainer.py).",
     ),
     audit=(
-        "the hint's reward and the penalty for gates compared with hinter_utils.py, constants, "
-        "clips, groups and plan with run_hill.sh"
+        "the hint's reward, the penalty for gates and the choice of the best hint compared with "
+        "hinter_utils.py, constants, clips, groups and plan with run_hill.sh"
     ),
 )

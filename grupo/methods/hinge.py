@@ -32,6 +32,10 @@ PAPER = Paper(
         "The rejection sampler: pairs of the policy's own answers, drawn by a reward model.",
         "SLiC's loss without a reference, arXiv:2305.10425: replace the score by rollout_logp.",
     ),
+    deviations=(
+        "A task with several chosen or rejected answers is one pair, of their mean scores; TRL "
+        "has a row for each pair.",
+    ),
     audit="loss and gradient compared with numbers that TRL 1.16 computed",
     shown=("docs/comparisons/preferences.md#ten-methods-under-a-noisy-and-under-the-true-judge",),
 )

@@ -43,19 +43,11 @@ PAPER = Paper(
         "TRL's index of papers for the mask, verl's docs/algo/rollout_corr.md for the interval",
     ),
     plan="not stated in any source that was opened; one update per step",
-    missing=(
-        (
-            "The unmasked KL to the reference of the paper's objective: .replace(loss=... + "
-            "kl_coef * KL())."
-        ),
-    ),
     deviations=(
         "TRL's example of the mask has the interval from 0.5 to 2.",
-        "group_size and clip_eps are our choice, those of GRPO.",
+        "group_size, clip_eps, the mean over answers and no KL divergence are our choice: the paper"
+        " could not be opened.",
     ),
-    audit=(
-        "mask times PPO's surrogate compared with the formula in TRL's index of papers; the"
-        " paper could not be opened"
-    ),
+    audit="mask times PPO's surrogate compared with the formula in TRL's index of papers",
     shown=("docs/claims.md#engine",),
 )

@@ -95,7 +95,8 @@ PAPER = Paper(
         "multiplied by the rollouts (rollout.n is 1), so 16 updates"
     ),
     missing=(
-        "The reward of -2 for answers without correct tags is left to the environment.",
+        "The reward of an answer is left to the environment: the F1 of its words, and -2 without "
+        "correct tags.",
         "The entropy bonus of 0.001, the framework's default.",
         "The dual clip of 3 of the release.",
     ),
@@ -107,6 +108,8 @@ PAPER = Paper(
             "form by turn."
         ),
         "The mean is over answers, as GRPO's: the release's is over tokens, verl's default.",
+        "Before the reference answer stands answer_prefix alone; the release puts a sentence "
+        "before it that ends the thinking.",
     ),
     audit=(
         "constants and plan compared with policy_optimization.sh and ppo_trainer.yaml, "

@@ -47,9 +47,11 @@ PAPER = Paper(
     missing=(
         "Values of the 7B recipe: 14 generations and a KL weight of 0.01.",
         "The dual clip of 3 of verl-intuitor, which never acts at one update per step.",
+        "The temperature of 0.9 of the open-r1 recipes, the default of the TRL that they pin.",
     ),
     deviations=(
-        "The mean is over answers, as GRPO's: verl-intuitor's is over the tokens of a micro-batch.",
+        "The mean is over answers, as GRPO's: both releases have one over the tokens of a "
+        "micro-batch.",
     ),
     audit=(
         "self-certainty (logsumexp minus mean of the logits), its mean per answer, group "

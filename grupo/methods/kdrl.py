@@ -56,7 +56,7 @@ PAPER = Paper(
     deviations=(
         'k2 has no ratio off policy: CorrectedKL(other_policy="teacher") is unbiased there.',
         "The linear decay of the coefficient over the whole run is our reading.",
-        "group_size and clip_eps are our choice.",
+        "group_size and clip_eps are our choice: the review writes the ratio without a clip.",
     ),
     audit=(
         "objective (token mean, GRPO's advantage, KL to the teacher) compared with the "

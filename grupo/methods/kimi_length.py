@@ -55,10 +55,7 @@ PAPER = Paper(
     use="Answers are correct and too long, relative to others of their group.",
     tags=("length", "reward"),
     checked=("golden", "properties", "run"),
-    source=Source(
-        "third_party",
-        "section 2.3.3 of the report, as len_reward of open-r1 (src/open_r1/rewards.py) has it",
-    ),
+    source=Source("paper", "section 2.3.3 of the report"),
     plan="not stated in any source that was opened; one update per step",
     missing=(
         (
@@ -70,7 +67,7 @@ PAPER = Paper(
         "The loss is GRPO's: the report trains by mirror descent (`opmd`).",
         "length_coef 1 and group_size 8 are our choice.",
     ),
-    audit="formula compared with len_reward of open-r1, which cites the report; the report could "
-    "not be opened",
+    audit="formula, equal lengths and warm-up compared with section 2.3.3 (copies of the report's "
+    "text in public repositories)",
     shown=("docs/claims.md#padded",),
 )

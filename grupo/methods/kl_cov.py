@@ -84,7 +84,6 @@ PAPER = Paper(
             " .replace(filter=keep_nonzero_std, curriculum=DynamicSampling(ShuffledTasks(), "
             "10))."
         ),
-        "Fraction 2e-3 of the 7B script (k_percent 0.2; 0.02 in the 32B script).",
     ),
     deviations=(
         "The penalty is |log R|, as in the code: the paper writes KL(old, pi).",
@@ -93,6 +92,7 @@ PAPER = Paper(
             " fraction))."
         ),
         "Covariance and token mean are those of the minibatch, the code's those of a micro-batch.",
+        "The fork does not clamp the log-ratio, nor does the method.",
     ),
     audit=(
         "count of tokens, constants and plan compared with the code and both scripts; "

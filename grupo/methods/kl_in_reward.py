@@ -57,6 +57,7 @@ PAPER = Paper(
     missing=(
         "The critic (clipped value loss, GAE) and the whitening of rewards and advantages.",
         "The learned reward model and its training on human preferences.",
+        "Sampling at a temperature of 0.7, and the reward of -1 for an answer without a full stop.",
         "The code's gain, batch / horizon = 512 / 10,000: about 0.05.",
     ),
     deviations=(
@@ -68,6 +69,8 @@ PAPER = Paper(
             "target_kl is per token: the paper's is per answer (6 nats in launch.py), so "
             "suitable values depend on the length of answers."
         ),
+        "The controller reads k3 of the policy in training, a mean over the updates; the code "
+        "reads the log-ratio of the policy that sampled.",
     ),
     audit=(
         "controller (clip of the error at 0.2, once per rollout batch), clip range and plan"

@@ -21,10 +21,10 @@ def knapsack_rl(
     p)) for 0 < p < 1 go to tasks of p = 0, or if there are none to those of p = 1.
 
     Args:
-        group_size: mean rollouts per task (our choice).
-        min_group_size: smallest group.
-        max_group_size: largest group.
-        confidence: probability of a mixed group that is enough.
+        group_size: mean rollouts per task (authors' script: 8).
+        min_group_size: smallest group (authors' script: 2).
+        max_group_size: largest group (authors' script: 128).
+        confidence: probability of a mixed group that is enough (authors' code: 0.9).
     """
     # A task solved in both of two attempts counts as solved, with p = 0.9 often: it gets
     # min_group_size again.
@@ -39,12 +39,18 @@ PAPER = Paper(
     checked=("golden", "properties", "run"),
     catalogue=("knapsack-rl",),
     source=Source(
-        "third_party",
-        "a public verl-based repository's allocation code and a second implementation (the "
-        "catalogue's row)",
+        "code",
+        "liziniu/KnapsackRL: verl/trainer/ppo/exploration_utils.py,"
+        " verl/utils/dataset/rl_dataset.py and examples/knapsack_trainer/run_knapsack_grpo_7b.sh",
     ),
-    plan="not stated in any source that was opened; one update per step",
+    plan="our choice, one update per step; run_knapsack_grpo_7b.sh has a train batch of 256 and "
+    "minibatches of 32 prompts, 8 updates",
+    missing=("The clamp of advantages to [-5, 5] and the dual clip of 10 of the script.",),
     deviations=(
+        "The loss is GRPO's with the library's defaults; the script has a token mean of each "
+        "micro-batch and clips of 0.2 and 0.28.",
+        "p is the success rate of a task's last group; the script takes that of its last 16 "
+        "rollouts where the last group is smaller, and n rollouts for a task with fewer than 8.",
         (
             "max_group_size holds for p = 0 and p = 1, too: our choice, so that one hopeless "
             "task does not take a whole step."
@@ -54,14 +60,12 @@ PAPER = Paper(
             "the code has a dynamic programme."
         ),
         "Tasks that were never drawn have value 0 where rollouts are left over, and a task without"
-        " a rollout beyond the smallest size keeps its value; that function counts the former as"
+        " a rollout beyond the smallest size keeps its value; the code counts the former as"
         " unsolved and the latter as worth nothing.",
-        "max_group_size 128 is from memory: the code requires the option.",
-        "group_size is our choice, 8, and the loss is GRPO's with the library's defaults.",
     ),
     audit=(
-        "value, effective tasks, costs and fallback compared with sampling_budget_by_knapsack of "
-        "that repository; whether it is the authors' is not known"
+        "value, effective tasks, costs and fallback compared with sampling_budget_by_knapsack, "
+        "constants and batch sizes with the run script"
     ),
     shown=("docs/claims.md#difficulty",),
 )

@@ -86,13 +86,19 @@ PAPER = Paper(
     checked=("golden", "properties", "reference", "run"),
     source=Source("code", "billhhh/KRPO_LLMs_RL: train.py, loss.py"),
     plan="train.py: 32 prompts with 12 rollouts per step in minibatches of 16 rollouts, 24 updates",
+    missing=(
+        "The reward of the code: 1 for the reference answer, 0.5 for an answer that contains it, "
+        "0.01 for another, 0 without one.",
+        "The top-k of 50 that the code's transformers has by default.",
+    ),
     deviations=(
         (
             "The order of the filter is pseudo-random: the code filters in the order of "
             "sampling, which means nothing here."
         ),
         "A minibatch holds whole groups: the code's 16 rollouts are drawn from all groups.",
-        "The end token is trained: the code masks it, since it is also the padding token.",
+        "The end token is trained: the code masks it, since it is also the padding token, and "
+        "hides it from attention in the prompt, too.",
     ),
     audit=(
         "filter, its variances, loss, aggregation, constants and plan compared with "

@@ -64,6 +64,8 @@ PAPER = Paper(
         "The script's KL of 0.001 to the reference and its framework's entropy bonus of 0.001.",
         "The framework's dual clip of 3 (clip_ratio_c of config/ppo_trainer.yaml).",
         "The prompt that states the number of tokens is left to the tasks.",
+        "The temperature of 0.6 at which the script samples.",
+        "An answer without </think> counts as wrong in the release.",
     ),
     deviations=(
         "The mean is over answers, as GRPO's: the script's is over tokens, verl's default.",

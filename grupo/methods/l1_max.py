@@ -73,6 +73,7 @@ PAPER = Paper(
         "The script's KL of 0.001 to the reference and its framework's entropy bonus of 0.001.",
         "The framework's dual clip of 3 (clip_ratio_c of config/ppo_trainer.yaml).",
         "The start from a policy trained with L1-Exact.",
+        "Sampling at a temperature of 0.6.",
     ),
     deviations=(
         (
@@ -86,6 +87,6 @@ PAPER = Paper(
     ),
     audit=(
         "reward compared with math_reward.py, group size and plan with the run script; "
-        "length_coef and reward_at_budget could be compared with no source"
+        "length_coef and reward_at_budget with public notes that quote eq. 2 of the paper"
     ),
 )

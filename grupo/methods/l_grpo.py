@@ -76,7 +76,7 @@ PAPER = Paper(
     missing=(
         (
             "The first stage, GRPO with clip-higher and dynamic sampling (`dapo` without its "
-            "penalty)."
+            "penalty) and, by a public summary, an entropy bonus."
         ),
     ),
     deviations=(

@@ -82,7 +82,8 @@ PAPER = Paper(
         "not act"
     ),
     deviations=(
-        "The format gates the rest, and group_size and clip_eps are our choice.",
+        "The format gates the rest, and group_size and clip_eps are our choice; so are the mean "
+        "over answers and no KL divergence.",
         (
             "ListenerProbability normalises over the texts of all options; how the listener's "
             "probability is read off is our reading of the abstract."

@@ -23,7 +23,7 @@ def lite_ppo(group_size: PositiveInt = 8, clip_eps: NonNegative = 0.2) -> Method
 
     Args:
         group_size: rollouts per task (TRL's index of papers: 8).
-        clip_eps: ratios are clipped to [1 - clip_eps, 1 + clip_eps] (PPO's value).
+        clip_eps: ratios are clipped to [1 - clip_eps, 1 + clip_eps] (ROLL's page: 0.2).
     """
     return Method(
         sampler=GroupSampler(group_size),
@@ -76,8 +76,8 @@ PAPER = Paper(
     missing=(
         "The dual clip, the clip of advantages at 2.0, the whitening of advantages and the KL loss "
         "of 0.001 of ROLL's page LitePPO.md; the paper's table has a KL weight of 0.",
-        "The estimator gae and the loss_agg_mode seq-mean-token-mean of that page. Its text and "
-        "TRL's index have a mean over tokens, and TRL's index has no critic.",
+        "The estimator gae, one rollout per task and the loss_agg_mode seq-mean-token-mean of that "
+        "page. Its text and TRL's index have a mean over tokens, and TRL's index has no critic.",
         "The temperature of 0.99, top-p of 0.99 and top-k of 100 of TRL's index.",
     ),
     audit=(

@@ -28,10 +28,17 @@ PAPER = Paper(
     trl="DPOConfig(loss_type='sigmoid_norm')",
     checked=("golden", "properties", "reference"),
     catalogue=("ln-dpo",),
-    source=Source("memory", "the standard equation, which is also Tulu 3's length-normalised DPO"),
+    source=Source(
+        "third_party",
+        "TRL's index of papers, which has the equation and cites Tulu 3, and its DPOTrainer, "
+        "loss_type 'sigmoid_norm'",
+    ),
     plan="a pass over the pairs, one update per batch; prompts_per_step is the batch",
     missing=("The paper's study of methods over their hyperparameters.",),
-    deviations=("beta 5 is Tulu 3's: the values that the paper tried could not be opened.",),
+    deviations=(
+        "beta 5 is Tulu 3's, from memory: neither the values that the paper tried nor Tulu 3's "
+        "report could be opened.",
+    ),
     audit="loss and gradient compared with numbers of TRL 1.16, loss_type 'sigmoid_norm'",
     shown=(
         "docs/comparisons/preferences.md#ln-dpo-shorter-answers-than-dpo",

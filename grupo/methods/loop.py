@@ -73,6 +73,7 @@ PAPER = Paper(
     missing=(
         "The end of a step's updates where the measured KL divergence exceeds 20.",
         "The end of slow rollouts once 0.9 of all and 0.75 of a task's are finished (README.md).",
+        "The cut of longer rollouts to their first 32,000 tokens in learning (README.md).",
     ),
     deviations=(
         "A minibatch has whole groups: 8 of 5 groups, 30 rollouts, where the release has 32.",

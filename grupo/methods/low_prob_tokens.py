@@ -71,13 +71,14 @@ PAPER = Paper(
         ),
         "The script's KL of 0.001, upper clip of 0.24 and dual clip of 10.",
         "The temperature of 0.7 at which the script samples.",
-        "The value for mathematics, remembered as 0.1: no script for it was in the repository.",
+        "The value for mathematics: no script for it is in the repository.",
     ),
     deviations=(
         (
             "The loss is GRPO's mean over answers: the script's is over the tokens of 8 rollouts "
             "at a time."
         ),
+        "The fork does not clamp the log-ratio, nor does the method.",
     ),
     audit=(
         "weight, constants and plan compared with the run scripts and the linear form in the fork"

@@ -72,8 +72,8 @@ PAPER = Paper(
     tags=("importance-sampling", "off-policy", "clipping"),
     checked=("golden", "properties", "run"),
     source=Source(
-        "paper",
-        "section 4.1 by the file's own account; a summary of the paper was opened",
+        "third_party",
+        "a summary of the paper; section 4.1 by the file's own account",
     ),
     plan=(
         "one update per step, the paper's on-policy setting, in which M stays 1; its off-policy "

@@ -44,6 +44,6 @@ PAPER = Paper(
     ),
     audit=(
         "the four rewards of tasks compared with the abstract, the formula with the catalogue's "
-        "row; no other document could be opened"
+        "row; the authors' xushilin1/mixed-r1 could not be opened"
     ),
 )

@@ -80,7 +80,8 @@ PAPER = Paper(
     deviations=(
         (
             "Votes are by meaning and ties share: in the released run votes are by spelling, "
-            "the first seen wins a tie, and unreadable answers vote for one another."
+            "the first seen wins a tie, and unreadable answers vote for one another. Its reward "
+            "is 1 for answers that mathruler grades as equal to the winner."
         ),
         (
             "The mean is over answers, as GRPO's: the framework's is over the tokens of 4 rollouts "
@@ -89,7 +90,7 @@ PAPER = Paper(
     ),
     audit=(
         "group size, KL weight, clips and plan compared with the configuration and the "
-        "framework's code; votes with the catalogue's row"
+        "framework's code, votes with function.py"
     ),
     shown=("docs/claims.md#unlabelled",),
 )

@@ -46,7 +46,10 @@ PAPER = Paper(
         "code",
         "ZHZisZZ/modpo: modpo_loss in src/trainer/modpo_trainer.py, scripts/modpo/*/modpo.py",
     ),
-    plan="a pass over the pairs, one update per batch; prompts_per_step is the batch",
+    plan=(
+        "a pass over the pairs, one update per batch; prompts_per_step is the batch. The scripts "
+        "make 3 passes, in batches of 8 pairs a device"
+    ),
     missing=(
         "Margins from the log-ratios of another DPO policy, as in scripts/modpo/beavertails: here"
         " reward terms.",
@@ -54,6 +57,8 @@ PAPER = Paper(
         "The hinge loss, which the release offers beside the sigmoid.",
     ),
     deviations=(
+        "A task with several chosen or rejected answers is one pair, of their mean scores; the "
+        "release has a row for each pair.",
         "All weights have the sum 1, as in scripts/modpo/beavertails (0.1, 0.5 and 0.9 for the"
         " pairs' own objective). The script for summaries has 1 for the pairs and 0.1 for length.",
     ),

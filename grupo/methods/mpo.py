@@ -52,6 +52,8 @@ PAPER = Paper(
     ),
     use="Pairs exist, and DPO alone makes reasoning worse.",
     tags=("preferences", "multimodal", "sft"),
+    trl="DPOConfig(loss_type=['sigmoid', 'bco_pair', 'sft'], loss_weights=[0.8, 0.2, 1.0]); the "
+    "shift of its bco_pair is 0",
     checked=("golden", "properties", "run"),
     source=Source(
         "code",
@@ -59,9 +61,12 @@ PAPER = Paper(
         "(loss_type sigmoid,bco_pair with their weights, rpo_alpha) and "
         "internvl_chat/internvl/train/trainer_dpo.py",
     ),
-    plan="a pass over the pairs, one update per batch; prompts_per_step is the batch",
+    plan=(
+        "the scripts: one pass over the pairs in batches of 256, one update each; prompts_per_step "
+        "is the batch"
+    ),
     deviations=(
-        "The shift of BCO is the mean of the batch; the paper's is a moving average.",
+        "The shift of BCO is the mean of the batch; the trainer's is a running mean over batches.",
         "beta 0.1 is TRL's default, which the scripts leave.",
     ),
     audit=(

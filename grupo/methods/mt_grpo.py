@@ -84,7 +84,12 @@ PAPER = Paper(
         "scripts/run_mt_grpo.sh",
     ),
     plan="run_mt_grpo.sh: num_iterations 2, so two passes over each batch",
-    missing=("Later versions of the paper, with PPO and more turns.",),
+    missing=(
+        "Later versions of the paper, with PPO and more turns.",
+        "The rewards are left to the environment: in the release's task 0.2 for tool calls that "
+        "work and 0.5 for an answer found by search, then 1 for the exact answer, 0.5 for one that "
+        "contains it, and the format.",
+    ),
     deviations=(
         (
             "More than two turns share one A_turn: two turns, a call and an answer, are the "

@@ -73,6 +73,7 @@ PAPER = Paper(
             "most 48,000 tokens. A last minibatch of fewer rollouts weighs less there."
         ),
         "The release drops rollouts until their number is a multiple of its 8 devices.",
+        "The fork does not clamp the log-ratio, nor does the method.",
     ),
     audit=(
         "advantage, selection of wrong rollouts before the update, token mean over these, "

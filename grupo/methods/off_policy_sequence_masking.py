@@ -76,9 +76,9 @@ PAPER = Paper(
     ),
     deviations=(
         (
-            "group_size, threshold, clip_eps and kl_coef are our choice: the report gives none;"
-            " public code has thresholds of 1e-4 to 0.5 (TRL suggests 0.5), and TRL's index takes"
-            " a kl_coef of 0.001 from DeepSeek-R1."
+            "group_size, threshold, clip_eps and kl_coef are our choice: by TRL's index the report"
+            " gives no threshold and no weight of the KL. The index suggests a threshold of 0.5,"
+            " and takes a kl_coef of 0.001 from DeepSeek-R1."
         ),
     ),
     audit=(

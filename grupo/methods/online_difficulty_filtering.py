@@ -55,6 +55,7 @@ PAPER = Paper(
         " stacked for the next step.",
         "After the last round, the groups closest to the interval complete the step: our choice.",
     ),
+    audit="filter and the bound by p (1 - p) compared with both abstracts and the catalogue's row",
     shown=(
         "tests/methods/test_online_difficulty_filtering.py::test_a_step_has_exactly_n_groups",
         "docs/guidance_shown/task_choice.md#results",

@@ -32,13 +32,25 @@ PAPER = Paper(
     tags=("preferences", "exploration"),
     checked=("golden", "properties"),
     catalogue=("op-gfn",),
-    source=Source("memory", "the paper's loss for one path per object"),
+    source=Source(
+        "code",
+        "yhangchen/OP-GFN, multi/gflownet/algo/trajectory_balance.py (ordering_loss_epoch), for "
+        "one path per object",
+    ),
     plan="not stated in any source that was opened; one update per step",
     missing=(
         "Trajectory balance for objects that several paths reach.",
         "Replay of earlier answers.",
     ),
-    deviations=("The reduction to language models is ours: the flow of an answer is Z pi(y).",),
-    audit="formula compared with the catalogue's row; no document could be opened",
+    deviations=(
+        "The reduction to language models is ours: the flow of an answer is Z pi(y).",
+        "The target is that of the release for several objectives; for one it compares random "
+        "pairs and gives 1/2 to either of two equal ones.",
+        "One softmax runs over a group, in the release over the batch.",
+    ),
+    audit=(
+        "softmax, target and the equal shares of ties compared with ordering_loss_epoch and "
+        "data/sampling_iterator.py of the release"
+    ),
     shown=("docs/comparisons/preferences.md#op-gfn-both-modes-of-two-objectives",),
 )

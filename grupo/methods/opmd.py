@@ -64,6 +64,7 @@ PAPER = Paper(
     ),
     missing=(
         "The optimizer's state is reset at the start of each iteration, which a method cannot do.",
+        "Partial rollouts, which are continued in later iterations.",
         (
             "The curriculum, the length penalty (`kimi_length`) and the sampling by difficulty "
             "of the report."

@@ -32,10 +32,16 @@ PAPER = Paper(
         "xfactlab/orpo: src/orpo_trainer.py, scripts/run_mistral_orpo_beta.sh; TRL 1.16, "
         "experimental/orpo/orpo_trainer.py",
     ),
-    plan="a pass over the pairs, one update per batch; prompts_per_step is the batch",
+    plan=(
+        "the script: 5 passes over the pairs, one update for each batch of 8 per device; "
+        "prompts_per_step is the batch"
+    ),
     deviations=(
         "The likelihood is that of the answer, a mean over pairs. The script's is a mean over the "
-        "tokens of 8 prompts and their chosen answers: it does not set disable_prompt_loss.",
+        "tokens of 8 prompts and their chosen answers: it does not set disable_prompt_loss. It "
+        "leaves out all end tokens, whose id is that of the padding.",
+        "The odds are those of the answer's tokens; in the script, also of the padding token that "
+        "follows them.",
     ),
     audit=(
         "both terms and odds_coef 0.1 compared with orpo_trainer.py and the script, the odds-ratio "

@@ -86,6 +86,11 @@ PAPER = Paper(
             "class alone)."
         ),
     ),
+    deviations=(
+        "The log-ratio runs over the tokens of an answer; the release sums it without the mask, so "
+        "that positions behind the end enter.",
+        "A label is whether the reward is positive; the release takes the score itself.",
+    ),
     audit=(
         "log-ratio, leave-one-out mean, class weights, mean, constants and plan compared "
         "with pacs_core_algos.py, pacs_actor.py and the run script"

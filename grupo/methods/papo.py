@@ -94,6 +94,7 @@ PAPER = Paper(
         "Annealing of perception_coef, and its restriction to some tokens or answers.",
         "The framework's upper clip of 0.3, dual clip of 3 and clamp of kl_coef's k3 to +-10.",
         "The top-p of 0.99 with which the configuration samples.",
+        "The reward of the scripts: 0.9 correct + 0.1 format.",
     ),
     deviations=(
         (

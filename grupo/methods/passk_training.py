@@ -89,6 +89,8 @@ PAPER = Paper(
     missing=("The two other forms: sampling k times as many rollouts, and bootstrap of subsets.",),
     deviations=(
         "A group of fewer than k counts as if k were its size: the code has no case for it.",
+        "A reward above 0 counts as correct; in the code a reward of exactly 1, and one that is "
+        "neither 0 nor 1 stays as the advantage.",
     ),
     audit=(
         "both advantages and eps 1e-6 compared with passk_adv.py and the README's formulas;"

@@ -17,8 +17,8 @@ def pods(
     std(r) with mean and std of those that are kept.
 
     Args:
-        group_size: rollouts per task (from memory of the paper).
-        num_kept: rollouts of a group that are trained on (from memory of the paper).
+        group_size: rollouts per task (authors' runs on one GPU: 64).
+        num_kept: rollouts of a group that are trained on (authors' runs on one GPU: 16).
         clip_eps: ratios are clipped to [1 - clip_eps, 1 + clip_eps] (our choice).
     """
     return Method(
@@ -35,7 +35,8 @@ PAPER = Paper(
     checked=("golden", "properties", "run"),
     source=Source(
         "code",
-        "YixuanEvenXu/pods: open-r1/src/open_r1/grpo_trainer.py and open-r1/exp.sh",
+        "YixuanEvenXu/pods: open-r1/src/open_r1/grpo_trainer.py, open-r1/exp.sh and "
+        "scripts/plot.py",
     ),
     plan=(
         "one update per step: exp.sh leaves num_iterations at 1 and generates once per "
@@ -46,9 +47,12 @@ PAPER = Paper(
             "The other rules of down-sampling that the paper compares: random, best rewards, "
             "percentiles."
         ),
+        "The reward of config_pods.yaml, the sum of accuracy, format and count of tags.",
+        "The temperature of 0.9 of both trainers.",
     ),
     deviations=(
-        "group_size 64 and num_kept 16 are from memory of the paper: exp.sh has 128 and 32.",
+        "group_size 64 and num_kept 16 are those of the runs that scripts/plot.py names; exp.sh "
+        "has 128 and 32.",
         (
             "The mean is over answers, as in trainer/maxvargrpo_trainer.py of the release; its "
             "grpo_trainer.py leaves TRL's loss type at its default then, bnpo, the mean over the "
@@ -58,7 +62,7 @@ PAPER = Paper(
     ),
     audit=(
         "selection and the statistics over the kept rollouts compared with grpo_trainer.py;"
-        " beta 0 with config_pods.yaml"
+        " beta 0 with config_pods.yaml, 64 and 16 with plot.py"
     ),
     shown=("docs/claims.md#difficulty",),
 )

@@ -14,8 +14,8 @@ def pref_grpo(
 ) -> Method:
     """A = (r - mean(r)) / std(r) of the win rate r, clamped to +-max_advantage; no KL.
 
-    Reward terms: "win_rate", by `rewards.tournament.WinRate`, with G (G - 1) / 2 comparisons a
-    group. Actions are denoising steps.
+    Reward terms: "win_rate", by `rewards.pairwise.PairwiseWinRate`, with G (G - 1) / 2 comparisons
+    a group. Actions are denoising steps.
 
     A step makes 2 updates, one on each of 2 minibatches.
 
@@ -70,6 +70,7 @@ PAPER = Paper(
             "An update is on all rollouts of half of the groups, there on half of the rollouts of "
             "each group."
         ),
+        "The standard deviation gains 1e-6, in the release 1e-8.",
     ),
     audit=(
         "advantages, loss, constants and number of updates compared with train_flux.py, "

@@ -85,6 +85,7 @@ PAPER = Paper(
     plan="runs/run_grpo.sh: train batch 128, minibatch 128: one update per step",
     missing=(
         "Steps that end at newlines (prm_step_split of the last version).",
+        "The dual clip of 3 of the release, which does not act at one update per step.",
         "The mode prm_adv=prm, which that script switches on: A_t = r - S_t / eta at every token,"
         " without a group mean, a standard deviation or steps.",
     ),

@@ -31,8 +31,7 @@ def prorl(
         group_size: rollouts per task.
         clip_low: ratios are clipped below at 1 - clip_low.
         clip_high: ratios are clipped above at 1 + clip_high.
-        kl_coef: weight of the KL divergence from the reference policy (of the sequel
-            arXiv:2507.12507).
+        kl_coef: weight of the KL divergence from the reference policy (OpenRLHF's script).
         ref_update_every: rollout steps between resets of the reference (our choice).
         max_resample_rounds: most rounds of dynamic sampling in a step (DAPO's value).
     """
@@ -54,25 +53,30 @@ PAPER = Paper(
     tags=("kl", "filtering", "clipping"),
     checked=("golden", "properties", "run"),
     source=Source(
-        "third_party",
+        "paper",
         (
-            "reviews of the paper for clip, token mean and resets; OpenRLHF's "
-            "train_prorlv2_math_hybrid_engine.sh for the KL weight"
+            "sections 2, 3.2 and 3.3; OpenRLHF's train_prorlv2_math_hybrid_engine.sh for the KL "
+            "weight"
         ),
     ),
-    plan=(
-        "256 prompts in minibatches of 64, from memory: 4 updates per step; not in a source that "
-        "was opened"
+    plan="section 3.2: batch 256, minibatch 64: 4 updates per step",
+    missing=(
+        "The reset of the optimizer together with the reference.",
+        "The temperature of 1.2 at which the paper samples.",
+        "The limit of an answer grows from 8,000 to 16,000 tokens in the last 200 steps.",
+        "Groups of 32 in two of the paper's eight runs (a public note on its appendix).",
     ),
-    missing=("The reset of the optimizer together with the reference.",),
     deviations=(
         (
-            "The reference is reset every 400 steps; the paper resets it by hand when validation "
-            "stalls."
+            "The reference is reset every 400 steps; the paper resets it when validation stagnates "
+            "or degrades."
         ),
-        "Of the sequel's script only the KL weight is taken. It has k2, advantages whitened over"
-        " the batch, a clip of 0.2 and 0.27, the IcePop mask, and 512 prompts in 8 updates.",
-        "The estimator k3 is our choice: no source that was opened states the paper's.",
+        "Of OpenRLHF's script only the KL weight is taken. It has k2, advantages whitened over"
+        " the batch, a clip of 0.2 and 0.27, the IcePop mask, reward 0 for truncated answers, and"
+        " 512 prompts in 8 updates.",
+        "The token mean is DAPO's and the estimator k3 our choice: sections 2 and 3 state neither,"
+        " and print the ratio of a whole answer, not of a token.",
+        "Groups whose rewards differ are kept; the paper drops accuracies of 0 and 1.",
     ),
-    audit="clip, token mean, KL term and resets compared with public reviews of the paper",
+    audit="clip, group, plan, filter, KL term and resets compared with the text of the paper",
 )

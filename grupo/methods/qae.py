@@ -82,7 +82,7 @@ PAPER = Paper(
     source=Source("paper", "eq. 4; the README of junkangwu/QAE, which quotes the changed line"),
     plan=(
         "the README adds one option to verl's DAPO scripts: 512 prompts in minibatches of 32: 16 "
-        "updates per step"
+        "updates per step; the release's own scripts could not be opened"
     ),
     missing=("DAPO's overlong penalty and dual clip.",),
     deviations=(

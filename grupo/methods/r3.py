@@ -72,7 +72,8 @@ PAPER = Paper(
             "The text that shows the failure and all constants are our choice: the sections that "
             "were opened state none but the 32,768."
         ),
-        "A task is hard as long as it has no success; the paper takes the mean of its history.",
+        "Only the best and the worst rollout of a task are remembered, so that it is hard as long "
+        "as it has no success; the paper keeps all and takes the mean of its history.",
         "The standard deviation is by n - 1: the paper does not define it.",
         "The ratio is that of a token, as in GRPO; eq. 2 writes that of the answer.",
         (

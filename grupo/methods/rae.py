@@ -101,6 +101,8 @@ PAPER = Paper(
     missing=(
         "The second pass over the rollouts, with PPO's clipped ratio, of run.sh.",
         "Turns whose return is exactly 0 are left out of the batch there (filter_zero_adv).",
+        "The rewards are left to the environment: train_spiral.py gives -1.5 for an invalid move "
+        "and 0.5 to the other player, and 0 to both in a game that is cut off.",
     ),
     deviations=(
         (

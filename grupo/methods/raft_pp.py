@@ -77,6 +77,8 @@ PAPER = Paper(
             "Wrong rollouts are dropped and answers count equally; the code keeps them with "
             "advantage 0 and averages over all tokens, those included."
         ),
+        "Of graded rewards the greatest of a group counts as 1; in the code A is the reward itself "
+        "where it is above 0.",
     ),
     audit="advantage, clip and batch sizes compared with core_algos.py and run_raftpp.sh",
     shown=("docs/claims.md#modes",),

@@ -93,8 +93,9 @@ PAPER = Paper(
     missing=(
         "The SFT stage before.",
         (
-            "The advantage of -0.1 at the end of a list that is too short and at each token after "
-            "its last item, and that of 0.1 at the end of a list of the right length."
+            "The advantage of -0.1 at the end token of a list that is too short and at each token "
+            "after its last item, and that of 0.1 at the end token of a list of the right length. "
+            "Here an end token has the advantage of its item."
         ),
     ),
     deviations=(

@@ -43,7 +43,7 @@ PAPER = Paper(
     source=Source("code", "OpenRLHF, examples/scripts/train_reinforce_baseline_hybrid_engine.sh"),
     plan="the script: 128 prompts of 8 rollouts, train batch 1024: one update per step",
     missing=(
-        "The filter of groups with equal rewards and the IcePop mask of the script.",
+        "The filter of groups with equal rewards and the IcePop weights of the script.",
         "The clamp of r - mean(r) to [-10, 10] (reward.clip_range, on by default).",
         "OpenRLHF's clamp of k2 to +-10.",
     ),

@@ -21,8 +21,7 @@ def rloo(group_size: PositiveInt = 4, kl_coef: NonNegative = 0.03) -> Method:
 
     Args:
         group_size: rollouts per task (paper: 2 and 4).
-        kl_coef: weight of the KL in the reward (paper: 0.03, 0.1 for dialogue); 0 needs no
-            reference.
+        kl_coef: weight of the KL in the reward (paper: 0.03); 0 needs no reference.
     """
     # No ratio and no clip: the paper finds them superfluous.
     center = Center(group_ops.leave_one_out_mean)

@@ -120,10 +120,12 @@ PAPER = Paper(
     deviations=(
         "The threshold of std(r) is a constant, our choice.",
         "std(r) of a lone rollout is 0 in the filter; the code has 1.",
+        "p0 is a column of the training data in the release (scoreA), 0 where it is missing.",
         "The filter reads the debiased reward, in the release the whole one, with format and"
         " repetition penalty.",
         "The mean is over the tokens of a minibatch, in the release over those of a micro-batch,"
         " which is weighted by its number of answers.",
+        "The fork does not clamp the log-ratio, nor does the method.",
     ),
     audit=(
         "reward, clip, filter (torch.std, core_algos.py:152) and batch sizes compared with "

@@ -93,7 +93,8 @@ PAPER = Paper(
             "The critic, its first 4 steps alone (freezing_actor_steps), and the normalisation of "
             "rewards."
         ),
-        "The clamp of the reward to [-10, 10] (reward_clip_range, on by default).",
+        "The clamp of the reward to [-10, 10] (reward_clip_range, on by default), and the reward "
+        "of 0 where its computation fails.",
         "The temperature of 0.7 of the script.",
     ),
     deviations=(
@@ -101,14 +102,14 @@ PAPER = Paper(
             "The release trains by PPO with one rollout and the KL in the reward; here groups and "
             "a KL loss."
         ),
-        "Its n is a quarter of the characters before the answer, here tokens.",
+        "Its n is a quarter of the characters before the answer, of all without one, here tokens.",
         "Rows count equally; with the packed samples of the script the release averages over the"
         " tokens of a micro-batch of 8 answers.",
         "The scripts for 8B run without the effort, with or without the penalty of 1000; the one"
         " for 32B has both (README.md).",
     ),
     audit=(
-        "KL weight and batch sizes compared with the script; the reward with the catalogue's row, "
-        "which cites the code, and a reference implementation in the test"
+        "KL weight and batch sizes compared with the script, the reward with "
+        "orm_server_efficient.py and a reference implementation in the test"
     ),
 )

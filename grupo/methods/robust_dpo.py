@@ -35,6 +35,10 @@ PAPER = Paper(
         " beta of section B and the rate of section 6",
     ),
     plan="a pass over the pairs, one update per batch; prompts_per_step is the batch",
+    deviations=(
+        "A task with several chosen or rejected answers is one pair, of their mean scores; TRL "
+        "has a row for each pair.",
+    ),
     audit="loss and gradient compared with numbers that TRL 1.16 computed",
     shown=("docs/comparisons/preferences.md#wrong-labels-cdpo-and-robust-dpo",),
 )

@@ -69,14 +69,16 @@ PAPER = Paper(
         "a public note on the poster (reward 1 / 2^(n - 1), 8 positions), reviews, and a public"
         " analysis of arXiv:2505.07686v2 (A, eq. 2, uniform cuts, the instruction)",
     ),
-    plan="not stated in any source that was opened; one update per step",
+    plan="the note: generation and training batch of 128 x 8 alike: one update per step",
     deviations=(
         "A is not divided by the std and there is no KL divergence, as the analysis reports; the"
         " note has only: as in GRPO. The clip of 0.2 is our choice.",
         (
-            "The paper has 8 rollouts per question; that the whole path is one of them is our "
-            "choice. The instruction is that of the analysis, between other line breaks."
+            "The note has 8 positions beside the whole path; that the path is one of 8 rollouts is "
+            "our choice. The instruction is that of the analysis, between other line breaks."
         ),
+        "The analysis trains the forced end of thinking and the answer; here the thinking before"
+        " the exit is trained, and the forced end is not.",
     ),
     audit="exits, reward and group compared with public reviews of the paper",
     shown=(

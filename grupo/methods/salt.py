@@ -104,8 +104,8 @@ PAPER = Paper(
         " are our choice.",
     ),
     audit=(
-        "formula compared with the catalogue's row and the file's own account; no document could "
-        "be opened"
+        "formula compared with the catalogue's row and the file's own account; of the paper only "
+        "the abstract and public summaries could be opened"
     ),
     shown=("docs/claims.md#turns",),
 )

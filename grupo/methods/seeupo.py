@@ -57,7 +57,11 @@ PAPER = Paper(
         "qwen3-seeupo-appworld.yaml: 10 turns, for each one pass and one minibatch: 10 updates "
         "per step"
     ),
-    missing=("The reward of success is raised to 1.5 and others are halved (magnify_success).",),
+    missing=(
+        "The reward of success is raised to 1.5 and others are halved (magnify_success).",
+        "The reward of -1 for garbled or repetitive answers (compute_madness).",
+        "The temperature of 0.9 of the configuration.",
+    ),
     deviations=(
         "Mean and deviation of the z-score are computed once, over all rollouts; the code computes"
         " them anew for the batch of each turn.",

@@ -17,7 +17,7 @@ def seq_mis(
 
     Args:
         group_size: rollouts per task.
-        cap: largest sequence weight that is kept (the value of TRL and verl).
+        cap: largest sequence weight that is kept (TRL's example of masks and verl's default: 2).
         clip_eps: ratios are clipped to [1 - clip_eps, 1 + clip_eps].
     """
     loss = CorrectedLoss(
@@ -54,6 +54,7 @@ PAPER = Paper(
     ),
     deviations=(
         "group_size is 8; the post's first runs have 64 prompts of 16 rollouts.",
+        "TRL's example of masks also has a lower bound of 0.5.",
         "The clip of 0.2 is the default of TRL and verl. The mean over answers is our choice: both"
         " average over tokens by default.",
     ),

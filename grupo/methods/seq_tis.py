@@ -18,7 +18,7 @@ def seq_tis(
 
     Args:
         group_size: rollouts per task.
-        cap: largest sequence weight (the value of TRL and verl).
+        cap: largest sequence weight (verl and TRL's index of papers: 2; TRL's default: 3).
         clip_eps: ratios are clipped to [1 - clip_eps, 1 + clip_eps].
     """
     loss = CorrectedLoss(Clip(clip_eps, clip_eps), ImportanceWeight(TruncatedIS(cap), row_sum))

@@ -41,10 +41,10 @@ PAPER = Paper(
     ),
     plan="one pass of the loss over the demonstrations of a step: one update per step",
     deviations=(
-        "dropout of 0.2 on the residual stream, section C.1 of the paper, is not applied",
-        "the mean is over all tokens of a step, as with average_tokens_across_devices in TRL",
-        "of `messages` only the assistant's are trained on by default; TRL's default of"
-        " assistant_only_loss trains all tokens",
+        "Dropout of 0.2 on the residual stream, section C.1 of the paper, is not applied.",
+        "The mean is over all tokens of a step, as with average_tokens_across_devices in TRL.",
+        "Of `messages` only the assistant's are trained on by default; TRL's default of"
+        " assistant_only_loss trains all tokens.",
     ),
     audit="columns, masks and mean over tokens compared with TRL's SFTTrainer",
     shown=("docs/comparisons/preferences.md#ten-methods-under-a-noisy-and-under-the-true-judge",),

@@ -52,7 +52,10 @@ PAPER = Paper(
         ),
     ),
     plan="7b_8k.sh and 32b_16k.sh: rollout batch 256, minibatch 256: one update per step",
-    missing=("The stages of growing length limits.",),
+    missing=(
+        "The stages of growing length limits.",
+        "The removal of prompts that the model always solves, which reviews of the report name.",
+    ),
     deviations=(
         (
             "c_k changes by 0.005 a step and has no cap, as in the report; the scripts have "
@@ -61,6 +64,8 @@ PAPER = Paper(
         "The mean is over the tokens of the groups that are kept. The release averages over the"
         " tokens of a micro-batch and weights it by its number of answers over that of the whole"
         " batch, so that dropped groups make the update smaller.",
+        "The release drops answers until their number is a multiple of the number of GPUs, before"
+        " groups are centred.",
         "At an entropy exactly on target c_k rises; in the release it falls.",
         "The release measures the entropy by minus the mean log-probability of the sampled tokens.",
     ),

@@ -18,8 +18,8 @@ def skywork_r1v2(
     """GRPO whose rollouts without an advantage give their places to those of a buffer.
 
     Rollouts of the last steps are drawn by |A| / sum |A|. They keep their advantages and the
-    probabilities of the policy that generated them. The reward of the paper is the sum of a rule,
-    a format and a reward model (`LearnedReward`); `mpo` precedes this stage.
+    probabilities of the policy that generated them. The reward of the paper has a rule, a format
+    and a reward model (`LearnedReward`). The paper trains with `mpo` too.
 
     Args:
         group_size: rollouts per task (our choice).
@@ -49,6 +49,7 @@ PAPER = Paper(
     plan="not stated in any source that was opened; one update per step",
     missing=(
         "Thresholds of the reward against visual hallucination, whose values no source states.",
+        "The buffer as a filter of the prompts before training, which the notes name.",
         "Training of the adapter alone: the policy's choice of weights.",
     ),
     deviations=(
@@ -59,7 +60,7 @@ PAPER = Paper(
     ),
     audit=(
         "compared with the catalogue's row and the abstract; the full paper could not be opened, "
-        "and no code is public"
+        "and SkyworkAI/Skywork-R1V has no training code"
     ),
     shown=(
         "docs/guidance_shown/selective_replay.md#results",

@@ -51,6 +51,7 @@ PAPER = Paper(
     missing=(
         "The variants with Dirichlet and Gaussian noise.",
         "The dual clip of 3 of the release.",
+        "The top-p of 0.95 and top-k of 5 with which the script samples the tokens of an answer.",
     ),
     deviations=(
         (

@@ -148,7 +148,10 @@ PAPER = Paper(
         "SPO-tree, whose segments have a fixed number of tokens, and its buffer of edges.",
         "The KL loss of both configurations of the chain: 0.0001 k3, summed over the trained tokens"
         " of a rollout (trainers/refKl0.0001.jsonnet and trainers/klLoss.jsonnet).",
-        "The skip of a micro-batch whose mean ratio is above 10.",
+        "The skip of a micro-batch whose mean ratio is above 10, and the clamp of log-ratios to"
+        " +-10.",
+        "The temperature of 0.6, the top-p of 0.9 and the reward 0 of unfinished answers of the"
+        " configuration.",
     ),
     deviations=(
         "Advantages are whitened over the batch of a step; in the release, over a micro-batch, 8"

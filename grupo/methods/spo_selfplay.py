@@ -74,5 +74,8 @@ PAPER = Paper(
             "group-relative advantage, the clip and the mean over tokens are our choice."
         ),
     ),
-    audit=("the reward, a proportion of wins, compared with the abstract and the authors' page"),
+    audit=(
+        "the reward, a proportion of wins, compared with the abstract and the authors' page; the "
+        "full paper could not be opened"
+    ),
 )

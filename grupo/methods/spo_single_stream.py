@@ -81,6 +81,8 @@ PAPER = Paper(
     missing=(
         "The start of the Beta distributions from 8 recorded rollouts of each task.",
         "The dual clip of 10 of the script.",
+        "The tools of the script, for up to 8 turns, and its reward of 0 for an answer without "
+        "exactly one </think>.",
     ),
     deviations=(
         "With fewer tasks than prompts a step has fewer; the release draws with replacement.",

@@ -57,6 +57,8 @@ PAPER = Paper(
     ),
     missing=(
         "The release's choice of answers: it regresses the best and the worst of five alone.",
+        "PairRM, the difference of whose scores gives a win rate through a sigmoid.",
+        "The temperature of 0.7 and the top-p of 0.9 of generate.py.",
     ),
     deviations=(
         "The test of the Nash policy makes 5 passes of one update over a round, with eta 0.3.",

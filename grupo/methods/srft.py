@@ -28,7 +28,7 @@ def srft(
     A step makes 2 updates, one on each of 2 minibatches.
 
     Args:
-        group_size: rollouts per task.
+        group_size: rollouts per task (script: 8).
         sft_coef: weight of the imitation.
         rl_coef: weight of correct sampled rollouts.
     """

@@ -89,8 +89,9 @@ PAPER = Paper(
     source=Source(
         "paper",
         (
-            "eq. 4 to 8; SUSTechBruce/SRPO_MLLMs, "
-            "spro_rl_train/verl_srpo/examples/reward_function/srpo_rm.py and config.yaml"
+            "eq. 4 to 8; SUSTechBruce/SRPO_MLLMs, spro_rl_train/openrlhf_srpo/srpo_runs/scripts/"
+            "srpo_reward_func.py and run_7b_sft_srpo_filter_data.sh, and "
+            "spro_rl_train/verl_srpo/examples/config.yaml"
         ),
     ),
     plan=(
@@ -102,24 +103,28 @@ PAPER = Paper(
         "The SFT stage on reflections that a stronger model wrote.",
         (
             "The KL loss of 0.01 of config.yaml, and the accuracy filter, 0.1 to 0.9, of the "
-            "OpenRLHF script."
+            "OpenRLHF script, which updates once enough rollouts are left, over several steps."
         ),
         "The upper clip of 0.3 and the dual clip of 3, which are the defaults of verl_srpo.",
     ),
     deviations=(
         (
-            "The released reward pays 1 for a corrected answer, more than for one correct twice, "
-            "nothing for a reflection's format, and 0 for a single answer: corrected_reward=1, "
-            "reflection_reward=0."
+            "The OpenRLHF reward pays 1 for a corrected answer, more than for one correct twice, "
+            "and nothing for a reflection's format: corrected_reward=1, reflection_reward=0. There "
+            "a single answer has reward 0, and a wrong one 1 where it names the right letter alone."
+        ),
+        (
+            "srpo_rm.py of verl_srpo is left aside: its chained comparisons pay 0 where one of the "
+            "answers is correct and -0.25 where none is."
         ),
         (
             "Rows count equally, as in GRPO; verl_srpo averages over the tokens of a micro-batch "
-            "of 4 rollouts."
+            "of 4 rollouts. The loss of the OpenRLHF version is not in the repository."
         ),
     ),
     shown=("docs/vision_shown/landed_methods.md#srpo",),
     audit=(
-        "reward compared with public notes that quote the paper's and with srpo_rm.py, batch "
-        "sizes with config.yaml and run_7b_sft_srpo_filter_data.sh"
+        "reward compared with public notes that quote the paper's and with srpo_reward_func.py, "
+        "batch sizes with config.yaml and run_7b_sft_srpo_filter_data.sh"
     ),
 )

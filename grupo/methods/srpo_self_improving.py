@@ -41,6 +41,9 @@ PAPER = Paper(
             "opened, and a mean over ordered pairs halves the reviser's."
         ),
     ),
-    audit="formula compared with the catalogue's row; no document could be opened",
+    audit=(
+        "formula compared with the catalogue's row, the min-max objective with a public note on "
+        "Command A; no document with the losses could be opened"
+    ),
     shown=("tests/methods/test_self_improving_world.py::test_revising_twice_beats_revising_once",),
 )

@@ -73,8 +73,8 @@ PAPER = Paper(
     plan="not stated in any source that was opened; one update per step",
     deviations=(
         (
-            "Std by n, since the paper's claim is unit variance in each stratum; that code "
-            "divides by n - 1."
+            "Std by n, with 1e-6 added, since the paper's claim is unit variance in each stratum; "
+            "that code divides by n - 1, which leaves a lone rollout undefined, and adds 1e-8."
         ),
         "The weight of the strata is our choice; that code has 1, without blend.",
         (

@@ -95,10 +95,12 @@ PAPER = Paper(
     ),
     deviations=(
         "The std is by n - 1 and gains 1e-6, in Flow-GRPO's tracker of the script by n and 1e-4.",
-        "Weights have mean 1; the scripts have 2.25 s.",
+        "Weights have mean 1; the scripts have 2.25 s (SD3.5), 1.73 s (FLUX) and 1.53 s"
+        " (Qwen-Image).",
         (
-            "One noise starts all images of a prompt; there 4 do, and the 24 images that branch "
-            "from them at a step are compared with one another."
+            "One noise starts all images of a prompt; there 4 do, each on its own GPU, and the 6 "
+            "images that branch from one at a step are compared with one another (rewards are not "
+            "gathered)."
         ),
         (
             "Images branch at every step by default; in the script at all but the last, whose "

@@ -68,17 +68,15 @@ PAPER = Paper(
     catalogue=("tempo-prefix-tree",),
     source=Source(
         "third_party",
-        (
-            "reviews and summaries for the formula; eps and the unbiased std are those of the "
-            "authors' code, whose repository is not named"
-        ),
+        "reviews and summaries",
     ),
     plan="not stated in any source that was opened; one update per step",
     deviations=(
         (
-            "Clip and mean over tokens are GRPO's, and there is no KL divergence: no source that "
-            "was opened states the paper's."
+            "The clip of 0.2, the mean over answers and no KL divergence are our choice: no source "
+            "that was opened states the paper's."
         ),
+        "So are the unbiased standard deviation and the 1e-6 that is added to it.",
     ),
     audit=(
         "formula compared with public summaries; the arithmetic with a reference implementation "

@@ -101,13 +101,14 @@ PAPER = Paper(
     plan="thinkless_1.5b_deepscaler.sh: train batch 128, minibatch 64: 2 updates per step",
     missing=(
         "The SFT stage that distils a long and a short teacher.",
+        "The sampling at temperature 0.6.",
         "verl's entropy bonus of 0.001, which the script leaves on.",
     ),
     deviations=(
         "The KL is weighted like the loss; the release averages it over all tokens.",
         (
             "Both means are over a minibatch; in the release over a micro-batch of at most 32,768 "
-            "tokens (use_dynamic_bsz)."
+            "tokens (use_dynamic_bsz), and the losses of micro-batches are added up."
         ),
     ),
     audit=(

@@ -116,11 +116,15 @@ PAPER = Paper(
     source=Source(
         "code",
         "3rdAT/ThinkTuning: compute_policy_loss in verl/recipe/thinktuning/core_algos.py,"
-        " thinktuning_ray_trainer.py, train_thinktuning.sh, verl/utils/teaching_schedulers.py; how"
-        " feedback is appended by the catalogue's row",
+        " thinktuning_ray_trainer.py, train_thinktuning.sh, verl/utils/teaching_schedulers.py;"
+        " fsdp_workers.py for the choice of answers and how feedback is appended",
     ),
     plan="train_thinktuning.sh: train batch 128, minibatch 32: 4 updates per step",
-    missing=("The teacher's examples of cognitive behaviours.", "Cosine and exponential shares."),
+    missing=(
+        "The teacher's examples of cognitive behaviours.",
+        "Cosine and exponential shares.",
+        "The reward of 0.5 for a phrase that the script's data set asks for (gsm8k_vijay).",
+    ),
     deviations=(
         "The release clamps gamma with swapped bounds, so that it is -0.001 for every A; here it"
         " rises from gamma_low at A = -4 to gamma_high at A = 4. gamma_high=-0.001 is the release.",
@@ -129,13 +133,19 @@ PAPER = Paper(
         " after 8 steps (eps=0.05).",
         "The teacher's loss is on the feedback alone; the release's mask of the teacher covers the"
         " policy's own part of such an answer as well (fsdp_workers.py).",
-        "Answers that the limit cut get feedback, too, and a teacher always gives some; the release"
-        " leaves out answers without an end token and those to which it says NoFeedback.",
+        "Each answer gets feedback with the probability of the share; the release draws that share"
+        " of a question's answers, but at least one: one of 5 at 0.1.",
+        "Answers that the limit cut get feedback, too, and any text is feedback; the release leaves"
+        " out answers without an end token and feedback of the wrong format, and appends only its"
+        " reason and phrase.",
+        "Nothing follows the feedback; the release ends it with an end token, which is trained.",
         "Batches without feedback have the dual clip, too; where compute_policy_loss has no teacher"
         " mask, it averages the loss without it.",
         "The mean is over the tokens of a minibatch; in the release, over a micro-batch of 8.",
     ),
-    audit="both losses, gamma, fallback, dual clip, constants and plan compared with the release",
+    audit="both losses, gamma, fallback, dual clip, constants and plan compared with the release;"
+    " the actor that the release calls could not be opened, and actor/dp_actor.py of the recipe"
+    " passes no mask of the teacher",
     shown=(
         "docs/guidance_shown/rescue_sums.md#results",
         "tests/methods/test_thinktuning.py::test_loss_of_a_teachers_token_by_hand",

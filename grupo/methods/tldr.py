@@ -81,11 +81,12 @@ PAPER = Paper(
     catalogue=("tldr-length",),
     source=Source("abstract", "length-regularised GRPO on several levels of reasoning length"),
     plan="Not stated in the abstract; one update per step.",
-    missing=("The test-time intervention and the supervised fine-tuning of the same paper.",),
+    missing=("The temperature scaling of the same paper, which controls where thinking stops.",),
     deviations=(
         "The penalty's form, r (1 - length_coef L / max_length), its coefficients and the"
         " instructions are our reading: no source that could be opened states any of them.",
         "The comparison of rollouts of one level alone is our reading too.",
+        "The clip of 0.2, the mean over answers and no KL divergence are our choice.",
     ),
     audit="Formula compared with the catalogue's row and the file's own account; no document but"
     " the abstract could be opened.",

@@ -100,6 +100,10 @@ PAPER = Paper(
     deviations=(
         "Places that remain after a division go to the first paths, one each; the release gives all"
         " of them to the last path.",
+        "The first round has 2 to 8 segments, as the script's experiment is named; the script sets"
+        " the 8 where no code reads it (actor_rollout_ref.tree_random_first_div_max), so that its"
+        " first round has 2.",
+        "The script filters by accuracy, the method by the reward.",
     ),
     audit=(
         "advantage compared with compute_tree_reinforce_plus_plus_baseline_outcome_advantage, "

@@ -54,7 +54,7 @@ PAPER = Paper(
             "log-probability of the sampled token, so this is the estimate of that code, on what "
             "it calls the rollout policy."
         ),
-        "The paper sets no thresholds: they are our choice.",
+        "The thresholds are our choice; verl's preset of seq_mean_k3 has 0.01.",
         (
             "Rejected answers count in the mean over answers, so that the loss is divided by their "
             "number, too; that code takes them out of the mask."

@@ -82,7 +82,11 @@ PAPER = Paper(
         ),
     ),
     plan="fullsets.yaml: rollout batch 16, global batch 16: one update per step",
-    missing=("The entropy bonus of 0.001 of fullsets.yaml.",),
+    missing=(
+        "The entropy bonus of 0.001 of fullsets.yaml.",
+        "The top-p of 0.9 with which the release samples.",
+        "The release's clamp of the log-ratio to +-10.",
+    ),
     deviations=(
         (
             "The release judges only rollouts with a >= 0.2, so gamma is seldom below 1, and none "

@@ -83,7 +83,10 @@ PAPER = Paper(
     plan=(
         "grpo_trainer.py: the old log-probabilities are those of the update: one update per step"
     ),
-    missing=("A table on videos: the one shown is on pictures.",),
+    missing=(
+        "A table on videos: the one shown is on pictures.",
+        "The top-k of 50 that transformers 4 has by default, where the trainer names none.",
+    ),
     deviations=(
         "The weights are constants; the release does not detach them.",
         "The std gains 1e-6, in the release 1e-4.",

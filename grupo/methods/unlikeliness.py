@@ -84,6 +84,8 @@ PAPER = Paper(
     ),
     missing=(
         "The bound of 20 on the gradient norm, above which an update is skipped: a recipe's.",
+        "A proof that does not end with its code block counts as wrong there "
+        "(penalize_extra_text).",
     ),
     deviations=(
         (

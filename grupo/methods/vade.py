@@ -47,6 +47,7 @@ PAPER = Paper(
     missing=("GSPO, with which the paper also trains.",),
     deviations=(
         "The forms and coefficients of the two decays and the size of the pool are our choice.",
+        "The clip of 0.2, the mean over answers and no KL divergence are our choice.",
     ),
     audit=(
         "posterior, gain and components compared with the catalogue's row, which cites the "

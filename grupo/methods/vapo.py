@@ -72,21 +72,23 @@ PAPER = Paper(
     tags=("critic", "length", "aggregation", "clipping"),
     checked=("golden", "properties", "run"),
     source=Source(
-        "third_party",
-        "public reviews that quote decoupled and length-adaptive GAE, clip and NLL",
+        "paper",
+        "eq. 5 and 7 to 10 and section 5.1 of arXiv:2504.05118v3",
     ),
     plan=(
-        "8,192 rollouts per step and 512 per update, from memory of the paper, which could not be "
-        "opened: 16 updates per step"
+        "section 5.1: 512 prompts of 16 rollouts and a minibatch of 512, read as rollouts: 16 "
+        "updates per step"
     ),
     missing=(
-        "The phase before, in which the value alone is trained on rollouts of the frozen policy.",
+        "The 50 steps before, in which the value alone is trained on rollouts of a fixed policy.",
     ),
     deviations=(
-        "By default the critic is linear on detached features, not a model of its own: value_head.",
+        "By default the critic is linear on detached features, not a model of its own (value_head) "
+        "that starts from a reward model.",
+        "lambda_policy is 0 where eq. 5 is negative.",
     ),
     audit=(
-        "formulas and constants compared with two public reviews; the batch sizes are in neither"
+        "formulas and constants compared with the paper (copies of its text in public repositories)"
     ),
     shown=("docs/claims.md#tokens",),
 )

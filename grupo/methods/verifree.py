@@ -68,8 +68,8 @@ PAPER = Paper(
     ),
     missing=(
         (
-            "R = 0 for a rollout that ends at the token limit or without an answer tag: part of "
-            "the environment's reward term."
+            "R = 0 for a rollout that ends at the token limit or without an answer tag, and R over "
+            "the reference in its box and tags: part of the environment's reward term."
         ),
     ),
     deviations=(

@@ -95,6 +95,7 @@ PAPER = Paper(
         "groups with an accuracy above 0.7.",
         "The limit on what is continued: no rollout longer than the token limit minus 1,024.",
         "The clamp to 1 of a micro-batch's loss above 10.",
+        "The sampling with top_p 0.95 and top_k 40.",
     ),
     deviations=(
         (

@@ -53,8 +53,8 @@ PAPER = Paper(
         " weighs that by its share of the rows.",
     ),
     audit=(
-        "advantage, loss, constants and batch sizes compared with "
-        "compute_psr_nsr_outcome_advantage and the script"
+        "advantage (option weighted), loss, constants and batch sizes compared with "
+        "compute_psr_nsr_outcome_advantage and the script, which runs the option positive"
     ),
     shown=("docs/claims.md#modes",),
 )

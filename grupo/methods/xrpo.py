@@ -79,8 +79,8 @@ PAPER = Paper(
     source=Source(
         "third_party",
         (
-            "Wodlfvllf/grpo-composer, core/advantages/novelty_sharpening.py; a public review for "
-            "the constants; the authors' UIUC-MLSys/XRPO could not be opened"
+            "Wodlfvllf/grpo-composer, grpo_composer/core/advantages/novelty_sharpening.py; a "
+            "public review for the constants; the authors' UIUC-MLSys/XRPO could not be opened"
         ),
     ),
     plan="not stated in any source that was opened; one update per step",
