@@ -9,7 +9,7 @@ from typing import Any
 from rich.table import Table
 
 from grupo.catalogue.entries import Entry, methods
-from grupo.catalogue.inert_ratios import inert_ratio_sentence
+from grupo.catalogue.inert_parts import inert_ratio_sentence, unread_advantage_sentence
 from grupo.catalogue.parse import literal_type
 from grupo.core.component import to_code
 from grupo.core.paper import SOURCE_KINDS, TAGS
@@ -45,7 +45,7 @@ def _plan_facts(entry: Entry) -> list[str]:
         f"plan: {plan['code']}{updates}{': ' * bool(entry.plan)}{entry.plan}",
         *_reward_range_sentence(entry),
         *_equality_sentence(entry),
-        *_inert_ratio_sentence(entry),
+        *_inert_part_sentences(entry),
     ]
 
 
@@ -63,8 +63,9 @@ def _equality_sentence(entry: Entry) -> list[str]:
     ]
 
 
-def _inert_ratio_sentence(entry: Entry) -> list[str]:
-    return [*filter(None, [inert_ratio_sentence(entry.method)])]
+def _inert_part_sentences(entry: Entry) -> list[str]:
+    method = entry.method
+    return [*filter(None, [inert_ratio_sentence(method), unread_advantage_sentence(method)])]
 
 
 def _escaped(code: str) -> str:
@@ -189,7 +190,7 @@ def _source_section(entry: Entry) -> list[str]:
         f"Update plan: {entry.plan}" * bool(entry.plan),
         *_reward_range_sentence(entry),
         *_equality_sentence(entry),
-        *_inert_ratio_sentence(entry),
+        *_inert_part_sentences(entry),
         *(f"Missing: {text}" for text in entry.missing),
         *(f"Deviation: {text}" for text in entry.deviations),
         f"Compared: {entry.audit}" * bool(entry.audit),

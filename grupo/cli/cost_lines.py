@@ -6,7 +6,10 @@ from pathlib import Path
 
 import torch
 
-from grupo.catalogue.inert_ratios import inert_ratio_sentence
+from grupo.algo.advantages import identity
+from grupo.algo.advantages.kl_in_reward import zero_advantage
+from grupo.algo.data_source import unit_advantage
+from grupo.catalogue.inert_parts import inert_ratio_sentence, unread_advantage_sentence
 from grupo.cli.chosen_defaults import ChosenRecipe
 from grupo.config.defaults import TaskLengths, with_counted_prompts
 from grupo.config.evaluation_choice import half_width
@@ -17,6 +20,7 @@ from grupo.config.time_estimate import measure_speed
 from grupo.config.validate import check_tasks
 from grupo.config.validate_tasks import task_notes
 from grupo.distributed.start import number_of_ranks
+from grupo.method import Method
 from grupo.models.causal_lm import CausalLM
 from grupo.models.devices import compute_dtype, resolve_device
 from grupo.models.model_size import read_model_size
@@ -27,6 +31,8 @@ from grupo.recipe import Recipe
 from grupo.report.step_line import count, format_duration
 from grupo.tasks.overlong import fit_prompts
 from grupo.toy import quickstart
+
+NOT_COMPUTED = (identity, zero_advantage, unit_advantage, Method().advantage)  # fill the slot
 
 
 def cost_lines(recipe: Recipe, lengths: TaskLengths) -> list[str]:
@@ -79,10 +85,17 @@ def dry_run_lines(chosen: ChosenRecipe) -> Iterator[str]:
 
 
 def method_notes(recipe: Recipe) -> Iterator[str]:
-    """A note if the update plan leaves every ratio at 1 in a loss that treats ratios."""
-    sentence = inert_ratio_sentence(recipe.method)
-    if sentence and not recipe.max_staleness:
-        yield f"method: {sentence[0].lower()}{sentence[1:]}."
+    """Notes on parts of the method that cannot act.
+
+    Ratios of 1 in a loss that treats ratios, and an advantage that the loss does not read. An
+    advantage that is GRPO's or computes nothing only fills the slot.
+    """
+    method, sentences = recipe.method, []
+    if not recipe.max_staleness:
+        sentences.append(inert_ratio_sentence(method))
+    if method.advantage not in NOT_COMPUTED:
+        sentences.append(unread_advantage_sentence(method))
+    yield from (f"method: {text[0].lower()}{text[1:]}." for text in sentences if text)
 
 
 def _memory_line(work: RunWork, device: torch.device) -> str:

@@ -4,6 +4,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
 
 from tests.helpers.paths import ROOT
+from tests.reference.assembled.inert_slots import stated_reasons
 from tests.reference.assembled.planted_errors import (
     CANNOT_MATTER,
     ERRORS,
@@ -47,6 +48,13 @@ marked "-" if it changes the update on no batch that was tried: the method has n
 method with one update per step gets a second one in place of one update fewer.
 """
 
+SLOTS_INTRODUCTION = """## Slots that do not act
+
+A slot in which a method differs from GRPO acts if GRPO's component in its place changes the update
+on some batch that was tried. All slots of filters, advantages, losses, aggregations and update
+plans act but those of this table.
+"""
+
 
 def planted_outcomes() -> dict[tuple[str, str], str]:
     """The outcome of each error in each method, by method and error."""
@@ -72,6 +80,9 @@ def page(outcomes: Outcomes) -> str:
             *_table(("error", "seen", "no such part", "unseen"), _counts(outcomes)),
             "",
             *_reasons(),
+            SLOTS_INTRODUCTION,
+            *_table(("slot", "why it does not act", "methods"), _inert_slots()),
+            "",
             "## Method by method",
             "",
             *_table(("method", *ERRORS), _rows(outcomes)),
@@ -95,6 +106,15 @@ def _reasons() -> Iterator[str]:
     for (label, reason), unseen_in in names.items():
         yield f"* {label}, unseen in {', '.join(unseen_in)}: {reason}."
     yield ""
+
+
+def _inert_slots() -> Iterator[list[str]]:
+    """Slots that do not act, with the reason and the methods."""
+    names = defaultdict(list)
+    for (name, slot), reason in stated_reasons().items():
+        names[slot, reason].append(f"[{ENTRIES[name].name}](methods/{name}.md)")
+    for (slot, reason), of_methods in names.items():
+        yield [slot, reason, ", ".join(of_methods)]
 
 
 def _rows(outcomes: Outcomes) -> Iterator[list[str]]:

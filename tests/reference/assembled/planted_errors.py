@@ -239,14 +239,14 @@ def outcome(method: Method, error: PlantedError, options: CaseOptions) -> str:
     """
     # an error may be planted into a controller's number, which has no value before
     method = resolve_schedules(method, options.progress)
-    if any(_changes(method, error, replace(options, seed=seed)) for seed in SEEDS):
+    if any(changes(method, error, replace(options, seed=seed)) for seed in SEEDS):
         return SEEN
     others = [replace(options, **other) for other in OTHER_OPTIONS]
-    others += [x for other in OTHER_REWARDS if _fits(method, x := replace(options, **other))]
-    return UNSEEN if any(_changes(method, error, other) for other in others) else CANNOT_MATTER
+    others += [x for other in OTHER_REWARDS if fits(method, x := replace(options, **other))]
+    return UNSEEN if any(changes(method, error, other) for other in others) else CANNOT_MATTER
 
 
-def _fits(method: Method, options: CaseOptions) -> bool:
+def fits(method: Method, options: CaseOptions) -> bool:
     """True if the method, without an error, has an update on a case with other rewards."""
     try:
         trace_of(method, case_of(method, options), options)
@@ -255,7 +255,7 @@ def _fits(method: Method, options: CaseOptions) -> bool:
     return True
 
 
-def _changes(method: Method, error: PlantedError, options: CaseOptions) -> bool:
+def changes(method: Method, error: PlantedError, options: CaseOptions) -> bool:
     """True if the error changes the update of the method on a case."""
     case = case_of(method, options)
     trace = trace_of(method, case, options)

@@ -10,6 +10,12 @@ import pytest
 
 import tests.reference.assembled_numpy as references
 from tests.reference.assembled.comparison import Difference, assert_equals_reference
+from tests.reference.assembled.inert_slots import (
+    acts,
+    changed_slots_of,
+    inert_slots,
+    stated_reasons,
+)
 from tests.reference.assembled.page import PAGE, page, planted_outcomes
 from tests.reference.assembled.planted_errors import (
     CANNOT_MATTER,
@@ -95,6 +101,29 @@ def test_an_error_that_cannot_matter_is_told_from_an_unseen_one():
     assert outcome(dapo, ERRORS["KL dropped"], options) == CANNOT_MATTER
     near = replace(options, ratio_spread=1e-3)  # no ratio is near a bound
     assert outcome(dapo, ERRORS["clip bound shifted"], near) == UNSEEN
+
+
+@pytest.mark.parametrize(
+    ("name", "slot", "acting"),
+    [
+        ("dapo", "filter", True),
+        ("dr_grpo", "advantage", True),
+        ("dpo", "advantage", False),
+        ("disco", "aggregation", True),
+        ("loop", "aggregation", False),
+        ("dapo", "loss", True),
+        ("kl_in_reward", "loss", False),
+    ],
+)
+def test_slots_that_act_are_told_from_those_that_do_not(name, slot, acting):
+    assert slot in changed_slots_of(name)
+    assert acts(name, slot) is acting
+    assert ((name, slot) not in stated_reasons()) is acting
+
+
+@pytest.mark.slow
+def test_every_slot_acts_or_says_why_not():
+    assert inert_slots() == set(stated_reasons())
 
 
 @pytest.mark.slow

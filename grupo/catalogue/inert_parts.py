@@ -1,4 +1,4 @@
-"""Whether the importance ratios of a method's loss are always 1 under its own update plan."""
+"""Parts of a method that cannot act: ratios that are always 1, advantages that no loss reads."""
 
 from dataclasses import replace
 from functools import cache
@@ -13,24 +13,25 @@ from grupo.core.signal_names import is_step_value
 from grupo.method import Method
 from grupo.recipe import updates_per_step
 
-SENTENCE = (
+RATIO_SENTENCE = (
     "With one update per step the ratios of freshly sampled actions are 1: what the loss does with"
     " ratios (a clip, a weight) acts only on actions from another context, policy or step"
 )
+ADVANTAGE_SENTENCE = "The loss reads no advantages: the advantage slot changes no gradient"
 GROUPS, GROUP_SIZE, ACTIONS = 3, 4, 5  # of the batch of the check
 SPREAD = 0.8  # nats, standard deviation of log-ratios: beyond the bounds of most clips
 
 
 @cache
 def inert_ratio_sentence(method: Method) -> str:
-    """`SENTENCE` if it is true of the method and its loss is not GRPO's; otherwise "".
+    """`RATIO_SENTENCE` if it is true of the method and its loss is not GRPO's; otherwise "".
 
     A component that fails on the batch of the check gives no sentence.
 
     >>> from grupo.algo.losses import Reinforce
     >>> from grupo.algo.minibatches import Updates
     >>> wide = Method(loss=Clip(0.2, 0.28))
-    >>> inert_ratio_sentence(wide) == SENTENCE
+    >>> inert_ratio_sentence(wide) == RATIO_SENTENCE
     True
     >>> inert_ratio_sentence(wide.replace(updates=Updates(minibatches=2)))
     ''
@@ -40,7 +41,25 @@ def inert_ratio_sentence(method: Method) -> str:
     if updates_per_step(method.updates) != 1 or _is_loss_of_grpo(method.loss):
         return ""
     try:
-        return SENTENCE if _reads_ratios(resolve_schedules(method, 0.5)) else ""
+        return RATIO_SENTENCE if _reads_ratios(resolve_schedules(method, 0.5)) else ""
+    except Exception:  # a user's component may need more than the batch of the check
+        return ""
+
+
+@cache
+def unread_advantage_sentence(method: Method) -> str:
+    """`ADVANTAGE_SENTENCE` if all advantages give the loss one gradient; otherwise "".
+
+    A component that fails on the batch of the check gives no sentence.
+
+    >>> from grupo.algo.losses import NLL
+    >>> unread_advantage_sentence(Method(loss=NLL())) == ADVANTAGE_SENTENCE
+    True
+    >>> unread_advantage_sentence(Method())
+    ''
+    """
+    try:
+        return "" if _reads_advantages(resolve_schedules(method, 0.5)) else ADVANTAGE_SENTENCE
     except Exception:  # a user's component may need more than the batch of the check
         return ""
 
@@ -61,6 +80,13 @@ def _reads_ratios(method: Method) -> bool:
     newer = replace(fresh, old_logp=fresh.old_logp + SPREAD * noise.abs())
     gradient = _gradient(method, pi, fresh)
     return any(not torch.equal(_gradient(method, pi, batch), gradient) for batch in (older, newer))
+
+
+def _reads_advantages(method: Method) -> bool:
+    """True if the gradient of the loss changes with the advantages."""
+    pi, batch = _fresh_batch(method)
+    others = batch.with_advantage(lambda x, _: 2 * x.flip(0) - 0.5)
+    return not torch.equal(_gradient(method, pi, batch), _gradient(method, pi, others))
 
 
 def _gradient(method: Method, pi: Signals, batch: Batch) -> Tensor:
