@@ -41,7 +41,7 @@ class DemonstrationBuffer:
             del self.solved[next(iter(self.solved))]
         self._index = None
 
-    def nearest(self, task: Task, count: int) -> tuple[SolvedTask, ...]:
+    def most_similar(self, task: Task, count: int) -> tuple[SolvedTask, ...]:
         """Other solved tasks whose prompts have words of the task's, the most similar first.
 
         Args:

@@ -38,7 +38,7 @@ def evaluate_held_out(
         policy,
         recipe.env,
         tasks,
-        attempts=evaluation.attempts,
+        num_attempts=evaluation.attempts,
         success=with_default_reward_term(evaluation.success, recipe.env),
         turn_strategy=evaluation.turn_strategy,
         key=derive_key(recipe.seed, "held-out"),
@@ -46,7 +46,7 @@ def evaluate_held_out(
     )
     if sampler := evaluated_demonstration_sampler(recipe):
         scores = demonstration_scores(policy, sampler, recipe.env, tasks, ranks)
-        result = replace(result, demonstrations=scores)
+        result = replace(result, demonstration_scores=scores)
     return result
 
 

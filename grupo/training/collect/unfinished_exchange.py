@@ -25,7 +25,7 @@ GROWING = "tokens", "logp", "entropy", "parts"  # fields of a reply that is cont
 NO_REPLY = RecordedReply(Reply())
 
 
-def exchange_unfinished(
+def exchange_unfinished_groups(
     ranks: Ranks,
     own_groups: Mapping[int, GroupInProgress],
     groups_at_start: Sequence[GroupInProgress],

@@ -15,7 +15,7 @@ from grupo.storage.checkpoint import Checkpoint, NoCheckpoint, explain_disk_erro
 from grupo.storage.fault_injection import kill_point
 from grupo.training.resume.recipe_file import EarlierRecipe, RecipeFile
 from grupo.training.resume.resumable import check_resumable
-from grupo.training.resume.run_dir import CHECKPOINTS, RECIPE, SUMMARY, RunFolder
+from grupo.training.resume.run_folder import CHECKPOINTS, RECIPE, SUMMARY, RunFolder
 from grupo.training.stopping import StopInputs, stop_reason
 from grupo.util.errors import ConfigError
 
@@ -119,7 +119,7 @@ def _write(folder: RunFolder, recipe: Recipe, step: int, finished: bool) -> None
         replace(entry, step=min(entry.step, step), finished=entry.finished and entry.step <= step)
         for entry in folder.earlier_recipes
     )
-    last = EarlierRecipe(folder.fingerprint, folder.recipe, step, finished)
+    last = EarlierRecipe(folder.recipe_fingerprint, folder.recipe, step, finished)
     text = RecipeFile(recipe, (*earlier_recipes, last), folder.model_files).to_text()
     write_atomically(folder.folder / RECIPE, text, kill_point_prefix="extend/recipe")
 

@@ -11,7 +11,7 @@ from grupo.rollouts.eval_scores import best_steps
 from grupo.storage import checkpoint, checkpoint_dirs, manifest
 from grupo.storage.checkpoint import Checkpoint, CorruptRun
 from grupo.storage.manifest import InvalidCheckpoint
-from grupo.training.resume.run_dir import CHECKPOINTS, RunFolder
+from grupo.training.resume.run_folder import CHECKPOINTS, RunFolder
 from grupo.util.errors import ConfigError, suggest
 
 LAST = "last"

@@ -1,4 +1,4 @@
-"""Runs that use objects in memory cannot be resumed: the note at their start, and the refusal."""
+"""Runs that use objects in memory cannot be resumed: the message at their start, and the error."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -12,7 +12,7 @@ from grupo.util.errors import ConfigError
 from grupo.util.in_memory import MissingObject
 
 
-def not_resumable_note(recipe: Recipe) -> str:
+def not_resumable_message(recipe: Recipe) -> str:
     """A line that names the objects in memory; "" if the run can be resumed."""
     objects = objects_in_memory(recipe)
     if not objects:
@@ -38,17 +38,17 @@ def check_resumable(recipe: Recipe, run: Path) -> None:
 
 
 @contextmanager
-def make_models_usable_again_on_error(recipe: Recipe) -> Iterator[None]:
-    """Call `make_models_usable_again` if the block raises."""
+def release_loaded_models_on_error(recipe: Recipe) -> Iterator[None]:
+    """Call `release_loaded_models` if the block raises."""
     try:
         yield
     except BaseException:
-        make_models_usable_again(recipe)
+        release_loaded_models(recipe)
         raise
 
 
-def make_models_usable_again(recipe: Recipe) -> None:
-    """Make models in memory, which a run trained in place, usable outside of grupo again."""
+def release_loaded_models(recipe: Recipe) -> None:
+    """Release the models in memory that a run trained in place; other code can use them then."""
     for part in walk((recipe.policy, recipe.aux_models)):
         if isinstance(part, LoadedModel):
             part.release()

@@ -14,7 +14,7 @@ from grupo.storage.checkpoint import Checkpoint, CorruptRun
 from grupo.storage.journal import DamagedJournal, Journal, JournalSnapshot
 from grupo.storage.manifest import InvalidCheckpoint, Manifest
 from grupo.storage.media_files import check_file
-from grupo.training.resume.run_dir import (
+from grupo.training.resume.run_folder import (
     CHECKPOINTS,
     JOURNAL_CHECKSUMS,
     JOURNALS,
@@ -24,7 +24,7 @@ from grupo.training.resume.run_dir import (
     RunFolder,
     journal_snapshots,
 )
-from grupo.training.resume.step_clock import CLOCK_FILE, read_clock
+from grupo.training.resume.step_durations import STEP_DURATIONS_FILE, read_step_durations
 from grupo.training.stopping import run_summary
 from grupo.util.errors import ConfigError
 from grupo.util.user_paths import shell_path
@@ -96,7 +96,7 @@ class RunChecker:
         """Check all files."""
         checks = (
             *(self._recipe, self._checkpoints, self._journals, self._media),
-            *(self._clock, self._summary),
+            *(self._step_durations, self._summary),
         )
         files = tuple(result for check in checks for result in check())
         usable = [name for name, saved in self.intact.items() if self._fits_journals(saved)]
@@ -156,16 +156,21 @@ class RunChecker:
             yield _result(journal.path.name, partial(journal.verify, snapshot, self.on_bytes), note)
 
     def _media(self) -> Iterator[FileCheck]:
-        files = sorted((self.folder / MEDIA).glob("[!t]*.*"))  # not the unfinished ones, tmp.…
+        files = sorted((self.folder / MEDIA).glob("[!t]*.*"))  # not the temporary ones, tmp.…
         results = [_result(f"{MEDIA}/{path.name}", partial(check_file, path)) for path in files]
         damaged = [result for result in results if result.problem]
-        yield from damaged or [FileCheck(MEDIA, note=f"{len(files)} files verified")] * bool(files)
+        if damaged:
+            yield from damaged
+        elif files:
+            yield FileCheck(MEDIA, note=f"{len(files)} files verified")
 
-    def _clock(self) -> Iterator[FileCheck]:
-        path = self.folder / CLOCK_FILE
+    def _step_durations(self) -> Iterator[FileCheck]:
+        path = self.folder / STEP_DURATIONS_FILE
         if path.exists():
-            record = read_clock(path)
-            yield FileCheck(CLOCK_FILE, record.damage, f"{len(record.seconds)} lines verified")
+            record = read_step_durations(path)
+            yield FileCheck(
+                STEP_DURATIONS_FILE, record.damage, f"{len(record.seconds)} lines verified"
+            )
 
     def _summary(self) -> Iterator[FileCheck]:
         path = self.folder / SUMMARY
