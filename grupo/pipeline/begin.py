@@ -131,12 +131,12 @@ def _full_weights(run: Path, checkpoint: str) -> Mapping[str, Tensor]:
     The weights of a model without adapters are read one at a time, when they are used.
     """
     recipe = RunFolder.open(run).recipe
-    saved = load_checkpoint(run, recipe, checkpoint)
+    loaded_checkpoint = load_checkpoint(run, recipe, checkpoint)
     policy: Any = recipe.policy
     if not policy.trains_adapters:
-        return saved.tensors["weights"]
-    loaded: Any = policy_of(recipe, saved)
-    return dict(loaded.merged_model().named_parameters())
+        return loaded_checkpoint.tensors["weights"]
+    loaded_policy: Any = policy_of(recipe, loaded_checkpoint)
+    return dict(loaded_policy.merged_model().named_parameters())
 
 
 def _require_run(run: Path | None) -> Path:

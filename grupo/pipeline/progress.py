@@ -87,7 +87,7 @@ class PipelineProgress:
         if source.stage not in self.data_folders:
             raise ConfigError(f"tasks: {source!r} refers to a stage that was skipped.")
         stage = self.pipeline.stage(source.stage)
-        return source.resolved(read_data_file(self.data_folders[source.stage]), stage.recipe)
+        return source.resolve(read_data_file(self.data_folders[source.stage]), stage.recipe)
 
     def model_folder(self, name: str) -> str:
         """The folder with the model that a stage exported.

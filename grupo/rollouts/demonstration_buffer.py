@@ -53,8 +53,8 @@ class DemonstrationBuffer:
         if self._index is None:
             self._index = Bm25([solved.prompt for solved in self.solved.values()])
         keys = [*self.solved]
-        found = self._index.search(prompt_as_text(task.prompt), count + 1)
-        others = [keys[i] for i in found if keys[i] != task.key]
+        indices = self._index.search(prompt_as_text(task.prompt), count + 1)
+        others = [keys[i] for i in indices if keys[i] != task.key]
         return tuple(self.solved[key] for key in others[:count])
 
     def copy(self) -> "DemonstrationBuffer":

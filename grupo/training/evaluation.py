@@ -72,7 +72,9 @@ def demonstration_scores(
     num_tokens = 0
     for start in range(0, len(tasks), TASKS_AT_ONCE):
         part = tasks[start : start + TASKS_AT_ONCE]
-        groups = [group for group in _read(policy, sampler, env, part) if group.rollouts]
+        groups = [
+            group for group in _read_demonstrations(policy, sampler, env, part) if group.rollouts
+        ]
         if not groups:
             continue
         batch = collate(groups, policy.encode)
@@ -85,7 +87,7 @@ def demonstration_scores(
     return DemonstrationScores(-sums[0] / num_tokens, sums[1] / num_tokens, num_tokens)
 
 
-def _read(
+def _read_demonstrations(
     policy: Policy, sampler: GivenAnswerSampler, env: EnvSpec, tasks: Sequence[Task]
 ) -> list[Group]:
     actor = policy.actor(0)

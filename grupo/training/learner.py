@@ -247,10 +247,10 @@ class Learner:
         state = self.state
         recipe = self.recipe_of_step(state.step)
         rates = (recipe.learning_rate, recipe.aux_head_learning_rate)
-        unresolved = (recipe.method, recipe.stale_correction, *rates)
+        schedules = (recipe.method, recipe.stale_correction, *rates)
         progress = recipe.progress(state.step, state.generated_tokens, state.training_seconds)
         method, stale_correction, *rates = resolve_schedules(
-            unresolved, progress, state.history.metrics
+            schedules, progress, state.history.metrics
         )
         if recipe.max_staleness:
             method = with_stale_correction(method, stale_correction)

@@ -124,7 +124,7 @@ class Trainer:
     def _step(self) -> None:
         with convert_to_rank_lost_error(self.ranks):
             result = self.learner.step()
-        number = self.state.step  # counted from 1
+        number = self.state.step  # counted from 1; `recipe_of_step` counts from 0
         for message in result.messages:
             self.callback.on_message(message)
         if self._must_evaluate(self.run_folder.recipe_of_step(number - 1)):
@@ -185,12 +185,13 @@ class Trainer:
         every = recipe.evaluation.every
         is_due = bool(every) and step % every == 0 and step < recipe.max_steps
         earlier_recipes = self.run_folder.earlier_recipes
-        return is_due or any(x.finished and x.step == step for x in earlier_recipes)
+        return is_due or any(
+            earlier.finished and earlier.step == step for earlier in earlier_recipes
+        )
 
     def _stop_reason(self) -> str:
         if self.state.step < self.run_folder.extension_step:
-            # the restored checkpoint is older than the extension: repeat the steps between them
-            return ""
+            return ""  # the checkpoint is older than the extension: repeat the steps between
         return stop_reason(self.recipe, self.state.stop_inputs())
 
     def _best_steps(self) -> list[int]:

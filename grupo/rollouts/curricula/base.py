@@ -84,14 +84,14 @@ class UnfinishedFirst:
 
     def __call__(self, request: CurriculumRequest) -> Sequence[Task]:
         history = request.history
-        wanted = [*history.unfinished_rollouts][: request.num_tasks]
-        task_of = {task.key: task for task in request.tasks if task.key in wanted} if wanted else {}
-        unfinished = [
-            history.with_unfinished_rollouts(task_of[key]) for key in wanted if key in task_of
+        keys = [*history.unfinished_rollouts][: request.num_tasks]
+        task_of = {task.key: task for task in request.tasks if task.key in keys} if keys else {}
+        tasks_to_continue = [
+            history.with_unfinished_rollouts(task_of[key]) for key in keys if key in task_of
         ]
-        num_tasks = request.num_tasks - len(unfinished)
+        num_tasks = request.num_tasks - len(tasks_to_continue)
         others = self.inner(replace(request, num_tasks=num_tasks)) if num_tasks else []
-        return [*unfinished, *others]
+        return [*tasks_to_continue, *others]
 
 
 def next_tasks(request: CurriculumRequest) -> Sequence[Task]:

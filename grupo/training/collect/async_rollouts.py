@@ -167,8 +167,8 @@ def _groups_to_data(collected: CollectedGroups) -> dict[str, Any]:
 
 def _groups_from_data(data: Mapping[str, Any], tasks: Sequence[Task]) -> CollectedGroups:
     """The groups that `_groups_to_data` converted; `tasks` must include the tasks of all groups."""
-    wanted = {key for name in ("sampled_groups", "kept_groups") for key, *_ in data[name]}
-    task_by_key = {task.key: task for task in tasks if task.key in wanted}
+    keys = {key for name in ("sampled_groups", "kept_groups") for key, *_ in data[name]}
+    task_by_key = {task.key: task for task in tasks if task.key in keys}
     rollouts = [rollout_json.from_data(entry) for entry in data["rollouts"]]
 
     def group(key: str, group_size: int, prompt: Any, indices: Sequence[int]) -> Group:

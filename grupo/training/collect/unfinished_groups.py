@@ -118,8 +118,8 @@ class GroupInProgress:
 
 def restore_groups(data: Sequence[Any], tasks: Sequence[Task]) -> tuple[GroupInProgress, ...]:
     """The groups that `GroupInProgress.to_data` wrote, of which `tasks` has the tasks."""
-    wanted = {task[0] for task, *_ in data}
-    task_by_key = {task.key: task for task in tasks if task.key in wanted} if wanted else {}
+    keys = {task[0] for task, *_ in data}
+    task_by_key = {task.key: task for task in tasks if task.key in keys} if keys else {}
     return tuple(GroupInProgress.from_data(entry, task_by_key) for entry in data)
 
 

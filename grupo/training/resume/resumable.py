@@ -17,7 +17,7 @@ def not_resumable_message(recipe: Recipe) -> str:
     objects = objects_in_memory(recipe)
     if not objects:
         return ""
-    return f"Not resumable: only this process has {_listed(objects)}."
+    return f"Not resumable: only this process has {_list_names(objects)}."
 
 
 def check_resumable(recipe: Recipe, run: Path) -> None:
@@ -32,7 +32,7 @@ def check_resumable(recipe: Recipe, run: Path) -> None:
         remedies = dict.fromkeys(missing.remedy for missing in objects.values())
         raise ConfigError(
             f"run: {str(run)!r} cannot be resumed: only the process that began it had"
-            f" {_listed(objects)}. Train in a new folder; to make that run resumable,"
+            f" {_list_names(objects)}. Train in a new folder; to make that run resumable,"
             f" {'; '.join(remedies)}."
         )
 
@@ -54,5 +54,5 @@ def release_loaded_models(recipe: Recipe) -> None:
             part.release()
 
 
-def _listed(objects: dict[str, MissingObject]) -> str:
+def _list_names(objects: dict[str, MissingObject]) -> str:
     return ", ".join(f"{path.removeprefix('recipe.')} ({o})" for path, o in objects.items())

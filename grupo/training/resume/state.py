@@ -193,7 +193,7 @@ class State:
         if not any(isinstance(x, AveragingOptimizer) for x in optimizers):
             return weights, aux_heads
         with use_averaged_weights(*optimizers):
-            return _copied(weights), _copied(aux_heads)
+            return _clone_all(weights), _clone_all(aux_heads)
 
     def data(self) -> dict[str, Any]:
         """Return the plain data of a checkpoint, as JSON data; the file also stores inf and NaN."""
@@ -294,5 +294,5 @@ DATA_FIELDS: Mapping[str, DataField] = {
 }
 
 
-def _copied(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+def _clone_all(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
     return {name: tensor.clone() for name, tensor in tensors.items()}

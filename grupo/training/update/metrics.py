@@ -96,15 +96,15 @@ def time_metrics(stopwatch: Stopwatch, metrics: Mapping[str, float]) -> dict[str
     times = {f"time/{name}": seconds for name, seconds in stopwatch.seconds.items()}
     step_seconds = stopwatch.elapsed
     times |= {"time/other": step_seconds - sum(times.values()), "time/step": step_seconds}
-    generated = metrics["tokens/generated"]
-    backpropagated = metrics.get("tokens/backpropagated", 0.0)
+    num_generated = metrics["tokens/generated"]
+    num_backpropagated = metrics.get("tokens/backpropagated", 0.0)
     return {
         **times,
         **{f"time_frac/{name}": x / step_seconds for name, x in stopwatch.seconds.items()},
-        "tokens/backpropagated": backpropagated,
-        "tokens/unused": max(0.0, generated - backpropagated),
-        "throughput/generated_tokens_per_s": generated / max(times["time/generate"], 1e-9),
-        "throughput/tokens_per_s": generated / step_seconds,
+        "tokens/backpropagated": num_backpropagated,
+        "tokens/unused": max(0.0, num_generated - num_backpropagated),
+        "throughput/generated_tokens_per_s": num_generated / max(times["time/generate"], 1e-9),
+        "throughput/tokens_per_s": num_generated / step_seconds,
     }
 
 
@@ -226,10 +226,10 @@ def _mask_metrics(collected: CollectedGroups, batch: Batch) -> dict[str, float]:
     responses = [response for r in rollouts for _, response in r.turns if response.in_loss]
     num_sampled = sum(len(response.items) for response in responses if response.sampled)
     num_not_sampled = sum(len(response.items) for response in responses if not response.sampled)
-    masked_in = int(batch.mask.sum())
-    sampled_in = int((batch.mask & (batch.signals["sampled"] > 0)).sum())
+    num_in_mask = int(batch.mask.sum())
+    num_sampled_in_mask = int((batch.mask & (batch.signals["sampled"] > 0)).sum())
     total = max(1, num_sampled + num_not_sampled)
     return {
-        "mask/extra_frac": (masked_in - sampled_in - num_not_sampled) / total,
-        "mask/dropped_frac": (num_sampled - sampled_in) / total,
+        "mask/extra_frac": (num_in_mask - num_sampled_in_mask - num_not_sampled) / total,
+        "mask/dropped_frac": (num_sampled - num_sampled_in_mask) / total,
     }
