@@ -94,7 +94,7 @@ def learner_of(run: TabularRun) -> Learner:
     )
     learner.state.sampler_mismatch = 0.0
     learner.stopwatch = Stopwatch()
-    learner.notes = []
+    learner.step_messages = []
     learner.ranks = SINGLE_RANK
     return learner
 
