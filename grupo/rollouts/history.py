@@ -157,14 +157,12 @@ class History:
 
     def _keep_unfinished(self, group: Group) -> None:
         key = group.task.key
-        if (
-            group.task.unfinished_rollouts
-        ):  # the task's unfinished rollouts were continued in this group
+        if group.task.unfinished_rollouts:  # this group has continued them
             self.unfinished_rollouts.pop(key, None)
-        unfinished = [replace(r, index=-1) for r in group.rollouts if r.unfinished]
-        if unfinished:
-            kept = self.unfinished_rollouts.get(key, ())
-            self.unfinished_rollouts[key] = (*kept, *unfinished)
+        new_rollouts = [replace(r, index=-1) for r in group.rollouts if r.unfinished]
+        if new_rollouts:
+            earlier_rollouts = self.unfinished_rollouts.get(key, ())
+            self.unfinished_rollouts[key] = (*earlier_rollouts, *new_rollouts)
 
     def _keep_replays(
         self, task: Task, scored: Sequence[Rollout], rules: Sequence[KeepRule]
