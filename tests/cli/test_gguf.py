@@ -69,6 +69,7 @@ def converted() -> Path:
     return path
 
 
+@pytest.mark.slow
 def test_a_dry_run_converts_the_file_and_says_so_once(grupo, monkeypatch, tmp_path):
     monkeypatch.setenv("GRUPO_HOME", str(tmp_path))
     code, out, err = grupo("train", *TRAINED, *SMALL, "--dry-run")
@@ -81,6 +82,7 @@ def test_a_dry_run_converts_the_file_and_says_so_once(grupo, monkeypatch, tmp_pa
     assert NOTE not in err
 
 
+@pytest.mark.slow
 def test_a_run_is_trained_resumed_evaluated_and_exported(grupo, tmp_path):
     run, export = str(tmp_path / "run"), str(tmp_path / "export")
     assert grupo("train", *TRAINED, *SMALL, "--run", run)[0] == 0

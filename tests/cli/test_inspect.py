@@ -139,6 +139,7 @@ def listed_methods(grupo, *arguments: str) -> list[dict]:
     return json.loads(out)
 
 
+@pytest.mark.slow
 def test_methods_list_prints_the_methods_that_have_all_tags(grupo):
     everything = listed_methods(grupo)
     length = listed_methods(grupo, "--tag", "length")

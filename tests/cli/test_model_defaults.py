@@ -91,6 +91,7 @@ def test_a_long_run_holds_a_tenth_of_the_tasks_out(sums):
     assert recipe.recipe.evaluation.attempts == 8
 
 
+@pytest.mark.slow
 def test_a_short_run_holds_fewer_tasks_out_and_trains_on_the_others(sums):
     recipe = chosen(sums, ("max_steps", "2"))
     assert (recipe.recipe.eval_tasks, len(recipe.eval_tasks), len(recipe.tasks)) == (50, 50, 950)
@@ -106,6 +107,7 @@ def test_held_out_tasks_that_the_user_chose_stay(sums):
     assert not {"eval_tasks", "evaluation.attempts"} & {choice.field for choice in recipe.choices}
 
 
+@pytest.mark.slow
 def test_the_choice_is_the_same_each_time(sums):
     assert chosen(sums).recipe == chosen(sums).recipe
 

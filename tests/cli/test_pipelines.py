@@ -51,6 +51,7 @@ def test_options_address_one_stage_or_all(trained):
     assert steps == [1, 2]
 
 
+@pytest.mark.slow
 def test_a_finished_pipeline_is_not_trained_again(grupo, trained):
     before = {path: path.stat().st_mtime_ns for path in trained.rglob("*.json*")}
     code, out, _ = grupo("resume", str(trained))

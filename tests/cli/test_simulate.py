@@ -5,6 +5,7 @@ import re
 import pytest
 
 
+@pytest.mark.slow
 def test_each_combination_of_trainers_and_staleness_is_a_row(grupo, tmp_path):
     run = str(tmp_path / "run")
     assert grupo("train", "recipe.py", "--max-steps", "6", "--run", run)[0] == 0

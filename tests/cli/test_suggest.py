@@ -133,6 +133,7 @@ def test_topics_match_tags_titles_and_several_words(grupo):
     assert "opd" in grupo("methods", "distillation")[1]
 
 
+@pytest.mark.slow
 def test_the_commands_for_a_run_have_its_recipe(grupo, home, tmp_path):
     run = tmp_path / "my run"
     arguments = ("--steps", "5", "--eval-tasks", "0", "--policy.max-new-tokens", "32")

@@ -47,6 +47,7 @@ def test_used_fraction_is_in_the_unit_of_the_budget():
     ]
 
 
+@pytest.mark.slow
 def test_progress_follows_the_limit_that_ends_the_run_first(recipe):
     ten = recipe.replace(max_steps=10)
     assert ten.progress(3, 10**9, 10**9) == 0.35

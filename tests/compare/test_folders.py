@@ -42,6 +42,7 @@ def test_run_without_summary_is_interrupted(run):
     assert status_of(run).status == "interrupted"
 
 
+@pytest.mark.slow
 def test_locked_run_is_running(run):
     (run.folder / "summary.json").unlink()
     with Lock(run.folder / "lock"):
@@ -115,6 +116,7 @@ def test_unreadable_run_is_not_changed_and_is_in_the_report(comparison, run, tmp
     assert "grpo, seed 0 is not in any mean: unreadable: run:" in report
 
 
+@pytest.mark.slow
 def test_nan_metric_is_in_the_report(comparison, run, tmp_path):
     path = run.folder / "metrics.jsonl"
     steps = [json.loads(line) for line in path.read_text().splitlines()]

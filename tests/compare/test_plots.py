@@ -91,6 +91,7 @@ def test_nan_score_is_a_gap(with_curves):
     assert len(held_out.collections[0].get_paths()) <= 2
 
 
+@pytest.mark.slow
 def test_line_styles_are_distinct_and_the_baseline_is_black(with_curves):
     names = ["grpo", *(f"other {i}" for i in range(12))]
     fig = learning_curves.draw_curves(

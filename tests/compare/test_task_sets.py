@@ -81,6 +81,7 @@ def test_differences_are_paired_within_task_sets_and_tested_over_all(folder):
     assert result.mean_difference("plain", ("few",)).value == pytest.approx(expected)
 
 
+@pytest.mark.slow
 def test_tables_have_rows_per_task_set_and_in_total(folder):
     out, _ = folder
     rows = list(csv.DictReader(_lines(out / "table.csv")))

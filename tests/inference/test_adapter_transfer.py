@@ -139,6 +139,7 @@ def test_a_server_that_slept_gets_the_base_and_the_adapter_again(folder, fakes):
     assert fakes[0].adapter_names == [version]
 
 
+@pytest.mark.slow
 def test_merged_weights_are_sent_if_one_server_cannot_apply_the_adapter(folder, fakes, caplog):
     fakes[1].adapter_problem = "it runs without --enable-lora"
     policy = policy_of(folder, fakes)
@@ -169,6 +170,7 @@ def test_merged_weights_are_sent_if_more_than_matrices_are_trained(folder, fakes
     assert f"{REASON}{name} is trained, too." in caplog.text
 
 
+@pytest.mark.slow
 def test_a_started_server_runs_without_lora_if_vllm_has_none_for_the_model(
     folder, tmp_path, monkeypatch, caplog
 ):

@@ -44,6 +44,7 @@ def count_mixed_steps(calls: list[ModelCall]) -> int:
     return sum(len(set(call.num_generated)) > 1 for call in calls)
 
 
+@pytest.mark.slow
 def test_rows_are_added_while_others_are_decoded(policy: CausalPolicy):
     with record_model_calls(policy) as one_batch:
         expected = generate_all(engine_of(policy, eos_token_ids=MANY_EOS), REQUESTS)

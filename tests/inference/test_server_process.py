@@ -83,6 +83,7 @@ def test_server_that_dies_is_restarted(python, deaths, monkeypatch):
     assert not any(map(is_running, server_pids(python)))
 
 
+@pytest.mark.slow
 def test_server_killed_between_calls_is_restarted(python):
     engine = managed_engine(python)
     engine.load(WEIGHTS)

@@ -128,6 +128,7 @@ def test_rejected_request_is_not_sent_again(fake):
     assert len(fake.completion_bodies) == 1
 
 
+@pytest.mark.slow
 def test_unreachable_server_raises_one_error(fake):
     engine = engine_of(fake, max_failures=2, request_timeout=0.5)
     fake.stop()

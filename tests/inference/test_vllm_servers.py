@@ -109,6 +109,7 @@ def test_a_server_that_is_back_gets_the_weights_and_then_requests(fakes):
     assert back.loaded_versions[-1] == engine.weights_version
 
 
+@pytest.mark.slow
 def test_a_server_that_is_back_during_a_call_gets_requests_that_wait(fakes):
     engine = engine_of(fakes[:2], max_concurrency=1)
     slow, back = fakes[:2]
@@ -156,6 +157,7 @@ def test_the_call_fails_when_no_server_is_left(fakes):
         list(engine(REQUESTS))
 
 
+@pytest.mark.slow
 def test_all_servers_must_answer_before_the_run_begins(fakes):
     fakes[1].stop()
     with pytest.raises(EngineError, match=rf"{fakes[1].url} did not answer /health"):

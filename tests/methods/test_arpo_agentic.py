@@ -61,6 +61,7 @@ def test_soft_and_hard_estimates_have_the_same_gradient():
     assert soft[0].item() == pytest.approx(-0.5 * 2.718281828**0.05 / 6)
 
 
+@pytest.mark.slow
 def test_hard_estimate_passes_the_method_properties():
     assert [broken for _, _, broken in check_properties(HARD) if broken] == []
     assert HARD.requires.all_signals == {"step/node"}

@@ -98,6 +98,7 @@ def test_the_first_rollout_is_replaced_before_the_history_keeps_the_groups_own()
     assert [r.text for r in history.with_replays(TASK).replays] == ["0"]  # it is stored once
 
 
+@pytest.mark.slow
 def test_stored_successes_are_drawn_alike_and_by_the_names_of_streams():
     groups = [group(*[0.0] * 8, stored=8, first_key=1000 * i) for i in range(1, 801)]
     drawn = Counter(joined.rollouts[0].text for joined in replayed(*groups))

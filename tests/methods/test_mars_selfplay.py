@@ -155,6 +155,7 @@ def win_rates(method, steps=30) -> tuple[float, float]:
     return before, won()
 
 
+@pytest.mark.slow
 def test_games_depend_on_task_key_only():
     policy = CausalLM(trained_model(STUDENT_STEPS), max_new_tokens=MAX_NEW_TOKENS).build()
     env, (one, other) = MultiplayerEnv(Higher), Games(2).load()

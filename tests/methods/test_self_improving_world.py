@@ -73,6 +73,7 @@ def test_a_revision_of_the_worst_item_moves_probability_to_better_items(policy):
     assert revised @ QUALITY > QUALITY.mean() + 0.4
 
 
+@pytest.mark.slow
 def test_revisions_have_the_closed_form_of_the_objective(policy):
     expected = (WINS.T / BETA).softmax(-1)  # pi(b | a) ~ exp(P(b beats a) / beta)
     assert (policy[:4] - expected).abs().max() < 0.03

@@ -261,6 +261,7 @@ def test_a_policy_reads_rollouts_of_another_process(folders):
     torch.testing.assert_close(restored_logp, logp, rtol=0, atol=2e-5)
 
 
+@pytest.mark.slow
 def test_reference_and_policy_agree_at_the_start(folders):
     policy = policy_of(folders["qwen2_vl"])
     rollouts = answers(policy, mixed_prompts("image"))

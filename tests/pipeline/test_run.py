@@ -300,6 +300,7 @@ def test_a_collection_that_was_changed_is_not_read(recipe, tmp_path):
         read_data_file(file.parent)
 
 
+@pytest.mark.slow
 def test_a_pipeline_in_a_used_folder_is_refused(recipe, tmp_path):
     pipeline = Pipeline((Stage("a", recipe),))
     run_pipeline(pipeline, tmp_path / "run")

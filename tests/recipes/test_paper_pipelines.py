@@ -259,6 +259,7 @@ def test_changing_thoughts_leaves_the_loss_of_stage_2_unchanged(load):
     assert loss(0.0, 0.0) == loss(2.0, -3.0) == loss(-1.0, 1.0)
 
 
+@pytest.mark.slow
 def test_every_question_is_answered_by_the_sheet_that_is_retrieved(load, tmp_path):
     load("preflexor")
     sheets: Any = sys.modules["fact_sheets"]
@@ -362,6 +363,7 @@ def test_vouchers_are_balanced_and_assets_equal_the_other_side(load):
         assert state["cash"] + state["stock"] == state["debt"] + state["equity"]
 
 
+@pytest.mark.slow
 def test_held_out_statements_have_other_shapes(load):
     load("dianjin_r1")
     ledgers: Any = sys.modules["ledgers"]

@@ -71,6 +71,7 @@ def test_the_reward_does_not_see_what_the_checks_see(veripo, text, reward, check
     assert terms["consistent/contradicts"] == contradicts
 
 
+@pytest.mark.slow
 def test_a_quarter_of_the_demonstrations_contradict_their_thoughts(veripo):
     tasks = clips().supervised_tasks()[:200]
     results = [

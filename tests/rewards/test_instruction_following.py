@@ -300,6 +300,7 @@ GIANTS = (
 )
 
 
+@pytest.mark.slow
 def test_giant_answers_take_bounded_time_and_longer_ones_meet_nothing():
     tasks = [
         Task("k", "?", columns={"instruction_id_list": [name], "kwargs": [arguments]})

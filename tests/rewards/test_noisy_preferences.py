@@ -45,6 +45,7 @@ def test_three_quarters_of_the_labels_agree_with_a_perfect_judge():
     assert agreement(labels(flip=1.0)) == 0.0
 
 
+@pytest.mark.slow
 def test_the_seed_decides_the_labels():
     assert labels(seed=1) == labels(seed=1)
     assert fmean(a == b for a, b in zip(labels(seed=1), labels(seed=2), strict=True)) < 0.7

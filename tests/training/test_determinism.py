@@ -53,6 +53,7 @@ def test_no_write_of_a_run_depends_on_the_order_of_its_rows(name, model, tmp_pat
     assert check.reports == []
 
 
+@pytest.mark.slow
 def test_repeated_slots_of_the_prefix_cache_are_detected_in_a_run(model, tmp_path, monkeypatch):
     write_kv = PrefixCache.write_kv
 

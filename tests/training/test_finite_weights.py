@@ -41,6 +41,7 @@ def test_all_ranks_end_if_one_has_such_an_entry():
     assert second == first
 
 
+@pytest.mark.slow
 def test_a_learning_rate_that_destroys_the_weights_ends_the_run(tmp_path):
     save_models(tmp_path / "models")
     run = tmp_path / "run"

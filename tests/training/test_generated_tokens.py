@@ -57,6 +57,7 @@ def test_a_resampling_method_gets_no_more_tokens_than_plain_sampling(plain, resa
     assert drawn_resampling <= drawn == plain_run["tokens"] == budget.count
 
 
+@pytest.mark.slow
 def test_a_step_counts_discarded_groups_as_generated_and_not_as_returned(resampling, tmp_path):
     summary, drawn = train(resampling, tmp_path / "run")
     assert column(tmp_path / "run", "tokens/generated") == [TRIES * STEP] * 3
@@ -65,6 +66,7 @@ def test_a_step_counts_discarded_groups_as_generated_and_not_as_returned(resampl
     assert summary["tokens"] == summary["ledger"]["tokens/generated"] == drawn
 
 
+@pytest.mark.slow
 def test_tokens_of_evaluations_are_counted_apart(plain, tmp_path):
     recipe = plain.replace(eval_tasks=3, evaluation=Evaluation(attempts=2, every=2))
     summary, drawn = train(recipe, tmp_path / "run")

@@ -110,6 +110,7 @@ def test_a_run_is_trained_on_the_scores_of_the_judge(fake, model, tmp_path):
     assert summary["failed_rollouts"] == 0
 
 
+@pytest.mark.slow
 def test_the_same_seed_and_cache_are_the_same_run_without_a_request(fake, model, tmp_path):
     fake.script = [in_turn()]
     endpoint = fake.endpoint(cache=str(tmp_path / "replies"), temperature=1.0)
@@ -153,6 +154,7 @@ def test_rollouts_that_the_judge_cannot_score_are_dropped_with_the_cause(fake, m
     assert "no line begins with 'Score:': 'I would not know.'" in errors.pop()
 
 
+@pytest.mark.slow
 def test_evaluations_count_apart(fake, model, tmp_path):
     summary = run_training(recipe(model, fake.endpoint()).replace(eval_tasks=3), tmp_path / "run")
     ledger = summary["ledger"]

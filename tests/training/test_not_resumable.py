@@ -141,6 +141,7 @@ def test_the_policy_is_loaded_and_exported_if_its_model_has_a_folder(finished, t
     assert (tmp_path / "exported" / "config.json").is_file()
 
 
+@pytest.mark.slow
 def test_a_model_in_memory_is_trained_as_one_of_a_folder(finished, with_loaded_model):
     def metrics(run):
         lines = map(json.loads, (run / "metrics.jsonl").read_text().splitlines())

@@ -194,6 +194,7 @@ def test_a_gradient_after_oom_retries_equals_that_without_failures(recipe):
         assert difference < 1e-5 * expected.grad.abs().max()
 
 
+@pytest.mark.slow
 def test_a_step_after_an_oom_retry_is_bitwise_that_of_smaller_microbatches(recipe):
     small, failed = (
         Learner(apply_overrides(recipe, [("policy.tokens_per_microbatch", "64")])),

@@ -66,6 +66,7 @@ def with_rule(model, rule):
     return recipe.replace(method=recipe.method.replace(replay=rule, loss=WITH_KL))
 
 
+@pytest.mark.slow
 def test_drawn_rollouts_have_their_advantages_and_log_probs(model):
     (first, second), learner = steps(with_rule(model, SwapOne()), 2)
     assert len(learner.state.replay_buffer) == 4

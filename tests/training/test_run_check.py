@@ -114,6 +114,7 @@ def test_lines_after_the_last_checkpoint_are_noted(run):
     )
 
 
+@pytest.mark.slow
 def test_a_run_without_checkpoints_is_intact_only_if_it_never_saved(run):
     shutil.rmtree(run / "checkpoints")
     assert "its checkpoints are missing" in problems(run)["checkpoints"]

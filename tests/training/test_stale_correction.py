@@ -83,6 +83,7 @@ def test_the_default_is_truncation_at_2_to_the_bit(model):
     assert not all(torch.equal(default[name], off[name]) for name in off)
 
 
+@pytest.mark.slow
 def test_a_schedule_in_the_correction_is_resolved_at_each_step(model):
     stale = recipe("async", model)
     constant = trained_weights(stale.replace(stale_correction=BOUNDED))

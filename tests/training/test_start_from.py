@@ -129,6 +129,7 @@ def test_a_run_with_start_weights_resumes_with_the_same_bits(lora, folder, recip
     assert differences(outcome(tmp_path / "whole"), outcome(tmp_path / "run")) == []
 
 
+@pytest.mark.slow
 def test_a_run_whose_start_weights_changed_is_not_resumed(folder, recipe, tmp_path):
     source = shutil.copytree(folder / "full", tmp_path / "source")
     with pytest.raises(KeyboardInterrupt):

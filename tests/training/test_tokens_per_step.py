@@ -129,6 +129,7 @@ def test_with_the_same_weights_rollouts_are_those_of_one_step(model, sampler, to
             assert response.logp == pytest.approx(other.logp, abs=1e-6)  # recorded in float32
 
 
+@pytest.mark.slow
 def test_groups_are_trained_in_the_step_in_which_their_longest_rollout_ends(model):
     _, groups, _ = trained(limited(model, 2, 2, **CONSTANT))
     for step, ended in enumerate(groups):
@@ -141,6 +142,7 @@ def test_groups_are_trained_in_the_step_in_which_their_longest_rollout_ends(mode
     assert [len(step) for step in groups][:2] != [2, 2]
 
 
+@pytest.mark.slow
 def test_groups_that_end_in_one_step_are_in_the_order_in_which_they_began(model):
     _, groups, _ = trained(limited(model, 2, 2))
     for ended in groups:
@@ -148,6 +150,7 @@ def test_groups_that_end_in_one_step_are_in_the_order_in_which_they_began(model)
         assert begun == sorted(begun)
 
 
+@pytest.mark.slow
 def test_log_probabilities_are_those_of_the_weights_that_sampled_each_token(model):
     _, groups, weights = trained(limited(model, 2, 2))
     in_parts = [response for step in groups for response in responses(step) if response.later_parts]

@@ -46,6 +46,7 @@ ACTING = st.sampled_from(ESCAPES)
 TEXTS = st.lists(ACTING | st.text(max_size=20), max_size=12).map("".join)
 
 
+@pytest.mark.slow
 @given(TEXTS)
 def test_no_escaped_text_acts_on_a_terminal(text):
     escaped = escape_controls(text)
@@ -62,6 +63,7 @@ def test_message_of_an_error_is_escaped_where_it_is_made_and_stays_so_in_another
     assert str(ConfigError(message)) == message
 
 
+@pytest.mark.slow
 @given(TEXTS)
 def test_printed_lines_contain_no_control_characters(text):
     for print_text in (print_error, print_line):

@@ -90,6 +90,7 @@ def test_checkpoints_and_evaluations_have_the_averaged_weights(model, tmp_path):
     assert learner.state.eval_scores["again"] == summary_scores["after"]
 
 
+@pytest.mark.slow
 def test_evaluating_changes_no_bit_of_the_training(model, tmp_path):
     recipe = recipe_with(ScheduleFreeAdam(), model)
     often, never = Path(tmp_path / "often"), Path(tmp_path / "never")

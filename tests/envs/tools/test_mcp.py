@@ -32,6 +32,7 @@ def replies(*texts, **fields):
     return [observation for observation, _ in rollout.turns][1:], rollout.reward_terms
 
 
+@pytest.mark.slow
 def test_tools_are_listed_with_their_schema_and_called():
     specs = {spec.name: spec for spec in McpServer(SERVER).tool_specs()}
     assert list(specs) == ["add", "fail", "hang", "end", "crash"]
@@ -65,11 +66,13 @@ def test_a_call_that_hangs_is_an_error_after_its_time_limit():
     assert reply == "error: TimeoutError: no answer in 0.3 s"
 
 
+@pytest.mark.slow
 def test_a_server_that_ends_is_started_again(tmp_path):
     (reply,), _ = replies(call("end", f'{{"marker": "{tmp_path / "ended"}"}}'))
     assert reply.startswith("process ")
 
 
+@pytest.mark.slow
 def test_closing_the_connection_ends_the_process(tmp_path):
     connection = connection_of(SERVER)
     (tmp_path / "ended").touch()

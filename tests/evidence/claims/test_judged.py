@@ -85,6 +85,7 @@ def test_given_answers_are_those_of_the_reference_policy(build, of_reference):
     assert sampled_from_it.all() == of_reference
 
 
+@pytest.mark.slow
 def test_both_kinds_generate_the_same_number_of_answers():
     arms = own_answers("a", grpo(kl_coef=0.0), TRUTH), given_answers("b", dpo(), TRUTH)
     assert {train_judged(SETTING, arm, 0).num_rollouts for arm in arms} == {30 * 32}

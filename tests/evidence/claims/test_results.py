@@ -80,6 +80,7 @@ def test_a_comparison_is_run_once_from_end_to_end(tmp_path, monkeypatch):
     assert path.read_text().splitlines() == lines
 
 
+@pytest.mark.slow
 def test_without_time_no_run_is_made_and_the_page_says_what_is_missing(tmp_path):
     page = tmp_path / "claims.md"
     main([str(page), "--minutes", "0"])

@@ -112,6 +112,7 @@ def test_a_step_without_groups_has_no_gradient():
     assert other.abs().max() > 0.1
 
 
+@pytest.mark.slow
 def test_the_expected_gradient_is_the_mean_of_sampled_steps_within_its_error():
     method = resolve_schedules(grpo(group_size=4), 0.5)
     moments = expected_gradient(method, DIFFICULTIES)

@@ -31,6 +31,7 @@ def keys(candidates):
     return [candidate.key for candidate in candidates]
 
 
+@pytest.mark.slow
 def test_every_combination_of_answers_gives_three_different_methods_that_can_run(suggestions):
     assert len(suggestions) > 1500
     for answers, candidates in suggestions.items():

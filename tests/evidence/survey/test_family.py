@@ -63,6 +63,7 @@ def policy(tmp_path):
     return CausalLM(str(model), max_new_tokens=20).build()
 
 
+@pytest.mark.slow
 def test_a_family_is_surveyed_with_its_own_limit_of_an_answer(policy, tmp_path):
     family = TaskFamily("even", numbers, NINE.wordings, FunctionReward(is_even), max_new_tokens=5)
     survey = survey_family(policy, FamilyTasks(family, count=6), attempts=8)

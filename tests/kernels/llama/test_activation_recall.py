@@ -87,6 +87,7 @@ def test_some_rows_and_tokens_of_a_batch_need_no_forward_pass(llama):
     assert_all_close(with_cached_activations(llama, masked), with_hf_modules(llama, masked))
 
 
+@pytest.mark.slow
 def test_recall_works_again_after_each_change_of_weights(llama):
     for _ in range(3):
         batch = sampled_batch(llama, turns=2)

@@ -100,6 +100,7 @@ def test_no_product_is_computed_for_the_gradient_of_a_frozen_weight(llama_with_a
     assert all(RANK in size for size in sizes)
 
 
+@pytest.mark.slow
 def test_effective_weight_is_the_weight_plus_the_scaled_product_of_both_matrices():
     model = adapted_model(FAMILIES["llama"](), target_modules=["k_proj"]).double()
     layer = native_backend_of(model).weights.layers[1]
@@ -167,6 +168,7 @@ def test_adapters_that_are_changed_later_are_evaluated_by_the_modules(name):
     assert torch.equal(actual, expected)
 
 
+@pytest.mark.slow
 def test_disabled_adapters_need_no_modules(llama_with_adapters):
     policy = llama_with_adapters
     models = policy.attach_aux_models(("logp@ref",), ReferenceUpdate(), ())
@@ -182,6 +184,7 @@ def test_disabled_adapters_need_no_modules(llama_with_adapters):
     assert_all_close(with_cached_activations(policy, batch), with_hf_modules(policy, batch))
 
 
+@pytest.mark.slow
 def test_reference_between_forward_and_backward_changes_no_gradient(llama_with_adapters):
     policy = llama_with_adapters
     models = policy.attach_aux_models(("logp@ref",), ReferenceUpdate(), ())
@@ -197,6 +200,7 @@ def test_reference_between_forward_and_backward_changes_no_gradient(llama_with_a
     assert all(map(torch.equal, *grads))
 
 
+@pytest.mark.slow
 def test_disabled_adapters_generate_as_the_model_below_them(folders):
     policy, plain = adapted_policy(folders["llama"]), adapted_policy(folders["llama"], lora=None)
     requests = [request_for("Hi", 1), request_for("Go on", 2)]
@@ -222,6 +226,7 @@ def test_adapters_of_embeddings_and_of_the_head_are_computed_by_their_modules(fo
     assert_all_close(with_recomputed_activations(policy, batch), with_hf_modules(policy, batch))
 
 
+@pytest.mark.slow
 def test_rollouts_of_a_detached_sampler_follow_its_adapters(llama_with_adapters):
     policy = llama_with_adapters
     policy.generate_from_weight_copy()

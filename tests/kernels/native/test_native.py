@@ -70,6 +70,7 @@ def test_changed_sources_and_flags_are_recompiled(cache, compiler, tmp_path, mon
     assert compiler.num_calls == len(cached_files(cache)) == 3
 
 
+@pytest.mark.slow
 def test_compiler_command_may_contain_options(cache, compiler, monkeypatch):
     monkeypatch.setenv("CC", f"{compiler.path} -DMORE")
     assert is_working(native.library(torch.float32))

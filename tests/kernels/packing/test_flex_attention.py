@@ -87,6 +87,7 @@ def test_query_heads_share_key_heads(heads: int):
     torch.testing.assert_close(actual, expected, rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.slow
 def test_values_may_be_wider_than_keys():
     packed = pack_rows(ROWS["small tree"])
     actual, expected = flex_and_tree(
@@ -109,6 +110,7 @@ def test_mask_shows_the_earlier_tokens_of_a_row(name: str, window: float):
     assert torch.equal(mask_mod(none, none, queries, keys), expected)
 
 
+@pytest.mark.slow
 def test_block_mask_is_created_once_for_each_window():
     packed = pack_rows(ROWS["small tree"])
     flex, qkv = FlexLayout(packed), random_qkv(len(packed.token))
@@ -186,6 +188,7 @@ def test_gradients_through_the_mask_and_softcap_equal_those_of_tree_attention(co
     torch.testing.assert_close(actual, expected, rtol=1e-9, atol=1e-9)
 
 
+@pytest.mark.slow
 @torch.no_grad()
 def test_model_hidden_states_match_tree_attention():
     narrow = {"num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 8}

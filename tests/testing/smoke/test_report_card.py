@@ -35,6 +35,7 @@ def test_a_smoke_run_is_reproducible(results):
     assert train_on_echo(grpo(), max_steps=25) == results[0]
 
 
+@pytest.mark.slow
 def test_a_method_with_zero_advantages_gains_nothing():
     method = Method(advantage=zero_advantage, loss=Reinforce())
     assert abs(train_on_echo(method, max_steps=15).gain) < 0.15

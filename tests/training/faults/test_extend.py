@@ -39,6 +39,7 @@ def test_a_run_killed_while_it_is_extended_is_extended_again(point, four, traini
     assert differences(expected, outcome(four)) == ["fingerprint"]
 
 
+@pytest.mark.slow
 def test_a_run_killed_before_it_was_extended_finishes_as_it_was(four, training_process):
     before = files(four)
     assert training_process("extend", four, changes=FIVE, kill="extend/summary_removed:1").killed
@@ -80,6 +81,7 @@ def test_steps_before_the_extension_are_repeated_with_their_own_recipe(
         assert differences(expected, outcome(damaged)) == []
 
 
+@pytest.mark.slow
 def test_the_last_evaluation_becomes_one_during_training(training_process, tmp_path):
     run = tmp_path / "run"
     assert training_process("train", run, recipe="odd of 3").succeeded
@@ -145,6 +147,7 @@ def test_changes_of_other_fields_are_refused_and_no_file_changes(
     assert files(four) == before
 
 
+@pytest.mark.slow
 def test_a_run_with_the_same_recipe_is_only_resumed(four, training_process):
     before = files(four)
     result = training_process("extend", four, changes={"max_steps": 4})

@@ -52,6 +52,7 @@ def test_partial_writes_leave_earlier_checkpoints_intact(error, run, tmp_path):
     assert failed.count("write") > 30  # of some 3,500 bytes
 
 
+@pytest.mark.slow
 def test_a_failed_first_save_leaves_a_run_without_checkpoint(tmp_path):
     assert len(fail_each_call_of_a_first_save(tmp_path, code=errno.EIO)) > 30
 

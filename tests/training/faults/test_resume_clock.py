@@ -43,6 +43,7 @@ def test_without_its_clock_a_resumed_run_differs(killed_run, training_process):
     assert logged(killed_run) != before
 
 
+@pytest.mark.slow
 def test_a_damaged_clock_is_reported(killed_run, training_process):
     flip_bit(killed_run / "clock.jsonl", -9)
     run = killed_run

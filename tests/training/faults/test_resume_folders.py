@@ -76,6 +76,7 @@ def test_a_journal_shorter_than_in_the_checkpoint_is_refused(
     assert files(killed_run) == before
 
 
+@pytest.mark.slow
 def test_an_edited_or_torn_recipe_is_refused(killed_run, training_process):
     path = killed_run / "recipe.json"
     message = "was edited or damaged since the run began. Restore the original."
@@ -106,6 +107,7 @@ def test_checkpoints_of_another_recipe_are_refused(killed_run, training_process,
     assert files(killed_run) == before
 
 
+@pytest.mark.slow
 def test_a_folder_that_is_not_empty_is_refused(killed_run, training_process, tmp_path):
     before, note = files(killed_run), tmp_path / "my notes" / "mine.txt"
     note.parent.mkdir()
