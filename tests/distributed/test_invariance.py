@@ -8,7 +8,7 @@ from tests.distributed.conftest import largest_difference
 from tests.helpers.fast_cases import fast_cases
 from tests.helpers.training_recipes import CHANGES
 
-FAST = ("async", "replay")
+FAST = ("replay",)
 FLOAT32 = ("masked", "soft", "roles", "flow")  # policies that compute in float32 only
 IN_FLOAT64 = [name for name in CHANGES if name.split()[0] not in FLOAT32]
 

@@ -63,7 +63,7 @@ def assert_equal_generation(
     return replies
 
 
-@pytest.mark.parametrize("sampling", fast_cases(4, SAMPLINGS), ids=str)
+@pytest.mark.parametrize("sampling", fast_cases(1, SAMPLINGS), ids=str)
 def test_replies_equal_those_of_dynamic_steps(sampling, policy):
     replies = assert_equal_generation(engines(policy), with_sampling(REQUESTS, sampling))
     assert sum(reply.num_generated for reply in replies) > 200
@@ -102,7 +102,7 @@ def test_later_turns_continue_from_the_saved_keys_and_values(policy):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", fast_cases(1, range(4)))
 def test_random_batches(seed, policy):
     rng = random.Random(seed)
     pair = engines(policy, max_context_tokens=rng.choice([80, 300, 2000]))

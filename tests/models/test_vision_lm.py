@@ -73,7 +73,7 @@ def content_of(observation: Any) -> list[dict[str, Any]]:
     return [{"type": "text", "text": content}] if isinstance(content, str) else content
 
 
-@pytest.mark.parametrize("name", fast_cases(2, FAMILIES))
+@pytest.mark.parametrize("name", fast_cases(1, FAMILIES))
 def test_logits_are_those_of_the_forward_pass_of_transformers(folders, name):
     policy = policy_of(folders[name])
     assert isinstance(policy.evaluator, PackedEvaluator) == (name in PACKED)
@@ -112,7 +112,7 @@ def test_a_prompt_has_the_same_logp_alone_and_in_a_batch(folders, name):
         torch.testing.assert_close(together[i, : len(alone)], alone, rtol=0, atol=2e-5)
 
 
-@pytest.mark.parametrize("name", FAMILIES)
+@pytest.mark.parametrize("name", fast_cases(2, FAMILIES))
 def test_answers_depend_on_the_media(folders, name):
     policy = policy_of(folders[name])
     kind = kind_of(name)
@@ -126,7 +126,9 @@ def test_answers_depend_on_the_media(folders, name):
     assert (logp - changed).abs().max() > 0.01
 
 
-@pytest.mark.parametrize("name", ["llava", "qwen2_vl", "qwen3_vl", "qwen2_audio"])
+@pytest.mark.parametrize(
+    "name", fast_cases(["qwen2_vl"], ["llava", "qwen2_vl", "qwen3_vl", "qwen2_audio"])
+)
 def test_a_later_observation_holds_media(folders, name):
     policy = policy_of(folders[name])
     kind = kind_of(name)
@@ -146,7 +148,7 @@ def test_a_later_observation_holds_media(folders, name):
 
 
 @pytest.mark.parametrize(
-    "name", fast_cases(3, ["llava", "qwen2_5_vl", "qwen3_vl", "idefics3", "qwen2_audio"])
+    "name", fast_cases(1, ["llava", "qwen2_5_vl", "qwen3_vl", "idefics3", "qwen2_audio"])
 )
 @pytest.mark.parametrize("part", ["tower", "projector"])
 def test_gradients_reach_what_is_trained_and_nothing_else(folders, name, part):
@@ -235,7 +237,7 @@ def test_adapters_are_on_the_language_model_only(folders, name):
 
 
 @pytest.mark.parametrize("lora", fast_cases(1, [None, Lora(4)]), ids=["full", "lora"])
-@pytest.mark.parametrize("name", ["llava", "qwen2_vl", "idefics3", "qwen2_audio"])
+@pytest.mark.parametrize("name", fast_cases(1, ["qwen2_vl", "llava", "idefics3", "qwen2_audio"]))
 def test_an_export_loads_with_transformers_and_as_a_policy(folders, name, lora, tmp_path: Path):
     policy = policy_of(folders[name], lora=lora)
     with torch.no_grad():

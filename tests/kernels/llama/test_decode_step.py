@@ -16,6 +16,7 @@ from tests.helpers.engine_requests import (
     engine_of,
     request_for,
 )
+from tests.helpers.fast_cases import fast_cases
 from tests.helpers.llama_backends import (
     FAMILIES,
     count_calls,
@@ -44,7 +45,7 @@ def assert_equal_backends(
     return replies
 
 
-@pytest.mark.parametrize("max_context_tokens", [MAX_CONTEXT_TOKENS, SMALL_BATCH])
+@pytest.mark.parametrize("max_context_tokens", fast_cases(1, [SMALL_BATCH, MAX_CONTEXT_TOKENS]))
 def test_rows_end_and_others_are_added(policy, max_context_tokens):
     replies = assert_equal_backends(
         policy, REQUESTS, max_context_tokens=max_context_tokens, eos_token_ids=MANY_EOS
@@ -57,7 +58,7 @@ def test_rows_without_stop_tokens(policy):
     assert {len(reply.tokens) for reply in replies} == {24}
 
 
-@pytest.mark.parametrize("text", ["H", "What is 2+2?", "x" * (CONTEXT - 3)])
+@pytest.mark.parametrize("text", fast_cases(1, ["What is 2+2?", "H", "x" * (CONTEXT - 3)]))
 def test_single_row(policy, text):
     assert_equal_backends(policy, [request_for(text, 1)], eos_token_ids=())
 

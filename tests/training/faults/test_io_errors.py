@@ -33,7 +33,7 @@ def run(tmp_path):
 
 @pytest.mark.parametrize(
     ("error", "sticky"),
-    fast_cases(3, [*((name, False) for name in ERRORS), ("ENOSPC", True), ("EIO", True)]),
+    fast_cases(1, [*((name, False) for name in ERRORS), ("ENOSPC", True), ("EIO", True)]),
 )
 def test_an_error_at_any_call_of_a_save_leaves_earlier_checkpoints_intact(
     error, sticky, run, tmp_path

@@ -26,9 +26,8 @@ ONCE = {
     "save/removing",
 }
 OFTEN = tuple(name for name in NAMES if name not in ONCE)
-PRIORITY = ("step/updated", "step/saved", "save/renamed")
 CONFIGURATIONS = [name for name in CHANGES if name not in ("grpo", "long", "other seed")]
-FAST_CONFIGURATIONS = ("async", "turns")
+FAST_CONFIGURATIONS = ("async",)
 slow = pytest.mark.slow
 
 
@@ -49,7 +48,7 @@ def test_a_run_passes_every_kill_point(training_process):
 @pytest.mark.parametrize(
     ("name", "which"),
     fast_cases(
-        [("run/begin", "first"), *((name, "middle") for name in PRIORITY)],
+        [("run/begin", "first"), ("step/saved", "middle")],
         [
             *((name, "first") for name in NAMES if name in ONCE),
             *((name, which) for name in OFTEN for which in ("first", "middle", "last")),
