@@ -30,7 +30,8 @@ gc.disable()  # until all tests are collected
 
 
 def pytest_collection_finish() -> None:
-    """Collect garbage from now on."""
+    """Collect garbage from now on, but not among the modules and tests, which stay."""
+    gc.freeze()
     gc.enable()
 
 

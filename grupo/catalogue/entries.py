@@ -5,7 +5,7 @@ import pkgutil
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass
-from functools import cache
+from functools import cache, cached_property
 from importlib import import_module
 from math import isfinite
 from typing import Any
@@ -89,7 +89,7 @@ class Entry:
         """The function that returns the method."""
         return getattr(import_module(f"grupo.methods.{self.key}"), self.key)
 
-    @property
+    @cached_property
     def method(self) -> Method:
         """The method that the example returns."""
         return parse_method(self.example)

@@ -120,6 +120,7 @@ def test_results_with_missing_runs_can_be_drawn(measured, values, tmp_path):
     assert plots.draw_figures(measured(values), tmp_path) == ["intervals.svg"]
 
 
+@pytest.mark.slow
 def test_colours_of_differences_show_their_verdicts(measured, tmp_path):
     """Six pairs: all above the baseline; some above and some below."""
     base = [0.1] * 6

@@ -2,6 +2,7 @@
 
 import random
 
+import pytest
 import torch
 
 from grupo.distributed.assignment import MAX_IMBALANCE, balance_rows
@@ -19,6 +20,7 @@ def random_microbatches(rng, size, rows):
     return parts
 
 
+@pytest.mark.slow
 def test_every_row_is_evaluated_once_and_loads_become_similar():
     rng = random.Random(0)
     for _ in range(200):

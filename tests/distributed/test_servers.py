@@ -86,6 +86,7 @@ def test_ranks_go_on_without_a_server_that_died(rank_processes, tmp_path, fakes)
     assert largest_difference(reduced.weights, whole.weights) < 1e-10
 
 
+@pytest.mark.slow
 def test_a_server_that_cannot_load_weights_is_reported_by_all_ranks(
     rank_processes, tmp_path, fakes
 ):
@@ -97,6 +98,7 @@ def test_a_server_that_cannot_load_weights_is_reported_by_all_ranks(
         assert "cannot load the weights: RuntimeError: out of memory" in result["error"]
 
 
+@pytest.mark.slow
 def test_servers_that_ranks_would_start_themselves_are_refused(rank_processes, tmp_path):
     results = rank_processes("train", tmp_path / "run", 2, recipe="grpo", python="python")
     for result in results:

@@ -120,6 +120,7 @@ def test_a_restarted_server_gets_the_base_and_the_adapter_before_any_request(fol
     assert {body["model"] for body in fake.completion_bodies} == {version}
 
 
+@pytest.mark.slow
 def test_an_adapter_that_requests_cannot_name_is_loaded_again(folder, fakes):
     policy = policy_of(folder, fakes[:1])
     version = update(policy, 0.5)

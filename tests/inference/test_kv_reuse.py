@@ -77,6 +77,7 @@ FIRST_REQUESTS = [
 ]
 
 
+@pytest.mark.slow
 def test_each_turn_of_a_conversation_is_computed_once(policy: CausalPolicy):
     with record_model_calls(policy) as calls:
         history = turns(engine_of(policy, max_new_tokens=6), 4, FIRST_REQUESTS)
@@ -143,6 +144,7 @@ def test_small_prefix_cache_costs_time_but_changes_no_reply(policy: CausalPolicy
     assert slower == (capacity < 300)
 
 
+@pytest.mark.slow
 def test_prefix_cache_exceeds_its_capacity_by_at_most_one_call(policy: CausalPolicy):
     engine = engine_of(policy, cache_capacity=100, max_new_tokens=6)
     for number in range(30):

@@ -176,6 +176,7 @@ def test_no_requests_give_no_replies(engine):
     assert engine([]) == []
 
 
+@pytest.mark.slow
 def test_first_tokens_have_the_frequencies_of_the_distribution(engine):
     keys = range(4_000)
     replies = engine.replace(max_new_tokens=1)([request_for("Hi", key) for key in keys])

@@ -17,6 +17,7 @@ def distinct_kv(count: int, shift: float = 0.0) -> tuple[Tensor, Tensor]:
     return k, -k
 
 
+@pytest.mark.slow
 @given(ROWS)
 def test_each_distinct_prefix_has_one_slot(rows):
     cache, slot_of = PrefixCache(1_000), dict[tuple[int, ...], int]()

@@ -87,6 +87,7 @@ def test_another_process_finds_all_tensors_with_their_bits(reader):
     transfer.close()
 
 
+@pytest.mark.slow
 def test_tensors_are_not_copied(monkeypatch):
     transfer = SharedMemoryTransfer(torch.float32)
     published = transfer.publish({"w": torch.zeros(3)})

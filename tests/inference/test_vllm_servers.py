@@ -64,6 +64,7 @@ def test_requests_are_shared_and_those_of_one_prompt_go_to_one_server(fakes):
         assert sorted(prompts.count(prompt) for prompt in set(prompts)) == [8, 8]
 
 
+@pytest.mark.slow
 def test_replies_do_not_depend_on_the_number_of_servers(fakes):
     by_number = [dict(engine_of(fakes[:n])(REQUESTS)) for n in (1, 2, 3)]
     assert by_number[0] == by_number[1] == by_number[2]

@@ -141,6 +141,7 @@ def test_masks_belong_to_the_answers_stream(bert):
     assert (policy.signals(batch(policy, other)).logp - logp).abs().max() > 1e-2
 
 
+@pytest.mark.slow
 def test_coupled_estimate_is_unbiased_over_masks(bert):
     """On average over masks, l' / u counts each of the two views once."""
     policy = replace(bert, max_new_tokens=1).build()

@@ -193,6 +193,7 @@ def test_gradient_of_the_projector_is_that_of_transformers(folders):
     torch.testing.assert_close(mine, expected, rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.slow
 def test_features_of_a_frozen_tower_are_computed_once(folders, monkeypatch):
     policy = policy_of(folders["llava"])
     calls = list[int]()
@@ -252,6 +253,7 @@ def test_an_export_loads_with_transformers_and_as_a_policy(folders, name, lora, 
     assert load_processor(str(tmp_path)).chat_template == policy.processor.processor.chat_template
 
 
+@pytest.mark.slow
 def test_a_policy_reads_rollouts_of_another_process(folders):
     policy = policy_of(folders["llava"])
     (rollout,) = answers(policy, [prompt("image", [5])], attempts=1)
@@ -273,6 +275,7 @@ def test_reference_and_policy_agree_at_the_start(folders):
     assert off.abs().max() < 2e-5
 
 
+@pytest.mark.slow
 def test_asynchronous_generation_reads_pictures(folders):
     policy = policy_of(folders["llava"])
     policy.generate_from_weight_copy()

@@ -34,6 +34,7 @@ def test_moves_lead_where_gymnasium_leads_them():
     assert not env.score(attempts, np.random.default_rng(0)).correct.any()
 
 
+@pytest.mark.slow
 def test_the_chosen_lakes_are_crossed_rarely():
     env = SMALL(seed=1)
     assert env.num_tasks == 2

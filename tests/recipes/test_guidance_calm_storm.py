@@ -53,6 +53,7 @@ def test_guesses_and_wrong_limits_are_scored_by_their_number():
         assert score(task, malformed)["score"] == 0.0
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("calm_storm")
 def test_most_answers_of_the_beginner_are_guesses_and_most_rows_of_its_programs_wrong():
     tasks = short_programs().ShortPlans(120, seed=1).load()

@@ -48,6 +48,7 @@ def test_finished_families_are_not_repeated(model, tmp_path, monkeypatch, capsys
     assert "larger_number: greedy" in printed
 
 
+@pytest.mark.slow
 def test_wordings_are_compared_on_other_tasks(model, tmp_path):
     SURVEY.main(tmp_path, model)
     SURVEY.main(tmp_path, model, wordings=True)

@@ -85,6 +85,7 @@ def test_failing_logger_does_not_end_the_run(recipe, tmp_path):
     assert len(logger.written) == 1
 
 
+@pytest.mark.slow
 def test_logger_gets_every_metric_of_the_journal(recipe, tmp_path):
     logger = MemoryLogger(tmp_path)
     run_training(recipe, tmp_path / "run", logger)

@@ -69,6 +69,7 @@ class Interrupt(NullCallback):
         raise KeyboardInterrupt
 
 
+@pytest.mark.slow
 def test_an_interrupted_run_does_not_wait_for_rewards_of_later_steps(tmp_path, monkeypatch):
     is_scoring = threading.Event()
     score = EchoEnv.score

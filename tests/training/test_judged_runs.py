@@ -136,6 +136,7 @@ def test_a_resumed_run_replays_the_replies_of_the_steps_that_it_repeats(fake, mo
     assert unequal_parts(tmp_path / "resumed", tmp_path / "uninterrupted") == []
 
 
+@pytest.mark.slow
 def test_a_run_without_a_cache_is_said_to_be_not_repeatable(fake, model, tmp_path):
     callback = Messages()
     run_training(recipe(model, fake.endpoint(), max_staleness=1), tmp_path / "run", callback)
@@ -144,6 +145,7 @@ def test_a_run_without_a_cache_is_said_to_be_not_repeatable(fake, model, tmp_pat
     assert all(step["usage/judge_calls"] > 0 for step in metrics(tmp_path / "run"))
 
 
+@pytest.mark.slow
 def test_rollouts_that_the_judge_cannot_score_are_dropped_with_the_cause(fake, model, tmp_path):
     fake.script = [says("I would not know.")]
     doubtful = recipe(model, fake.endpoint(retries=0), on_unscored="continue")

@@ -192,6 +192,7 @@ def test_a_lambda_with_other_arguments_is_refused_with_the_allowed_ones():
         RewardTerm("reward", lambda x, y: 0.0)
 
 
+@pytest.mark.slow
 def test_lambdas_of_a_method_are_described(folder, tmp_path):
     method = Method(sampler=GroupSampler(4), filter=lambda groups: groups)
     run = tmp_path / "run"

@@ -209,6 +209,7 @@ def test_a_step_after_an_oom_retry_is_bitwise_that_of_smaller_microbatches(recip
     assert failed.state.data()["tokens_per_microbatch"] == 64
 
 
+@pytest.mark.slow
 def test_microbatches_of_one_row_are_not_halved_further(recipe):
     learner = Learner(recipe)
     batch, _ = shuffled_batch(learner.policy, [letter * 20 for letter in "ABCD"], 4)

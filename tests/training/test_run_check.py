@@ -89,6 +89,7 @@ def test_a_missing_file_is_reported(run):
             (run / name).write_bytes(content)
 
 
+@pytest.mark.slow
 def test_the_checkpoint_that_a_resumed_run_continues_from_is_named(run):
     flip_bit(run / "metrics.jsonl", -4)  # in the line of step 2
     result = RunChecker(run)()

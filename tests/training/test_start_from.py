@@ -150,6 +150,7 @@ def test_other_adapters_than_those_of_the_start_are_refused(folder, recipe):
     assert "or None, which merges them into the model" in str(error.value)
 
 
+@pytest.mark.slow
 def test_weights_of_another_model_are_refused(folder, recipe, tmp_path):
     other = replace(recipe.policy, model=str(folder / "model" / training_components.WIDE))
     start = with_model(recipe, str(folder / "full")).policy.start

@@ -212,6 +212,7 @@ def test_a_sampler_that_is_not_vectorised_is_refused(method):
         TabularRun(MODES, Arm(method), seed=0)
 
 
+@pytest.mark.slow
 def test_a_run_repeats_exactly_and_depends_on_its_seed():
     short = replace(MODES, steps=10)
     first, second = (train_arm(short, Arm("grpo()"), 0) for _ in range(2))

@@ -73,6 +73,7 @@ def test_numbers_without_a_scored_attempt_are_null(tmp_path):
     assert (written["failed"], written["length_max"]) == (1, 1)
 
 
+@pytest.mark.slow
 def test_a_survey_attempts_each_task_with_the_policy(tmp_path):
     recipe = echo_recipe(grpo())
     policy = recipe.policy.build()

