@@ -29,7 +29,9 @@ SHARED = (
         "It clamps log-ratios to +-20 and k3 to +-10; its forks of early 2025 clamp only k3.<br>It"
         " adds 1e-6 to the standard deviation of a group.<br>The loss of a minibatch is the mean of"
         " the means of its micro-batches.<br>Rollouts are reordered by length before minibatches"
-        " are formed, so that a minibatch need not hold whole groups; the last one may be smaller.",
+        " are formed, so that a minibatch need not hold whole groups; the last one may be smaller."
+        "<br>All passes over a batch have the same minibatches; here each pass divides the groups"
+        " anew.",
     ),
     (
         "TRL",

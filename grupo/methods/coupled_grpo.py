@@ -76,6 +76,9 @@ PAPER = Paper(
             "it, either half of the batch keeps one of them in both passes."
         ),
         "The mean is over the tokens of the batch, in the release of 5 answers at a time.",
+        "Positions after the end token are always masked. In the release they are masked or shown "
+        "like those of the answer, so that l' may see where the answer ends.",
+        "The loss runs to the end of the block, in the release to the end token.",
     ),
     audit=(
         "loss, advantages and constants compared with coupled_grpo.py and the configuration, the "

@@ -63,12 +63,14 @@ PAPER = Paper(
     deviations=(
         "A group that a hint has solved keeps the hinted prompt. The trainer goes back to the plain"
         " one where another question of the same device is redone with a longer hint.",
-        "The mean over tokens is over the step, the trainer's (`bnpo`) over each device's batch.",
+        "The mean over tokens is over the step, the trainer's (`bnpo`) over a micro-batch of 8"
+        " answers, one question.",
+        "The text before the hint is ours.",
         "A rollout is correct if its reward is above 0.5, in the trainer if its accuracy is above"
         " 0: its format, of weight 0.5, does not count.",
     ),
     audit=(
-        "fractions, cut by characters, lead-in, whole groups redone under the hinted prompt, clip, "
+        "fractions, cut by characters, whole groups redone under the hinted prompt, clip, "
         "standard deviation + 1e-4 and group size compared with the trainer and its configuration"
     ),
     shown=(

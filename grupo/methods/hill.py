@@ -111,6 +111,10 @@ PAPER = Paper(
         " answer of one or two characters only behind words such as 'is', and a longer one also"
         " inside a word and with other capital letters.",
         "The paper's two models are a `MultiPolicy` here, clipped to one gradient norm.",
+        "The hinter makes an update on each of the two minibatches. In the release it has"
+        " minibatches of 64 failed tasks, mostly one update per step, and the loss of a smaller one"
+        " is divided by the rows of a full one.",
+        "The prompt of the hinter is ours.",
         "The means leave out tokens without advantage. The release's is over all tokens of a "
         "micro-batch: its filter of groups without signal is commented out (hill_ray_trainer.py).",
     ),

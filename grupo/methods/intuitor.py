@@ -52,6 +52,8 @@ PAPER = Paper(
     deviations=(
         "The mean is over answers, as GRPO's: both releases have one over the tokens of a "
         "micro-batch.",
+        "u is that of verl-intuitor; open-r1 measures it one position later (after the end token, "
+        "not before the first one) and at temperature 1.",
     ),
     audit=(
         "self-certainty (logsumexp minus mean of the logits), its mean per answer, group "

@@ -74,12 +74,13 @@ PAPER = Paper(
     deviations=(
         (
             "Std by n, with 1e-6 added, since the paper's claim is unit variance in each stratum; "
-            "that code divides by n - 1, which leaves a lone rollout undefined, and adds 1e-8."
+            "that code divides by n - 1, which leaves a lone rollout undefined, and adds 1e-8 (1e-6 "
+            "where its configuration selects it)."
         ),
         "The weight of the strata is our choice; that code has 1, without blend.",
         (
-            "Rows count equally, as in GRPO, and there is no KL divergence; that code's "
-            "configs/papers/stratified_grpo.yaml averages over tokens, with a KL of weight 0.01."
+            "There is no KL divergence here; that code's configs/papers/stratified_grpo.yaml adds "
+            "k1 with weight 0.01, averaged over tokens. Rows count equally in both."
         ),
     ),
     audit="formula compared with stratified.py by other people and a public review",

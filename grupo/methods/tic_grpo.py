@@ -77,8 +77,8 @@ PAPER = Paper(
         "clip_high is that of PPO; the other implementation takes DAPO's 0.28.",
         "With the one update of a step w is 1, so that the bound does not act; more updates need"
         " .replace(updates=Updates(minibatches=4)).",
-        "There is no KL divergence, and the mean is over rollouts; the other implementation has a "
-        "weight of 0.01 and a token mean.",
+        "There is no KL divergence; the other implementation has one of weight 0.01. Rows count "
+        "equally in both.",
         (
             "Where A < 0 and w is above the bound, the loss is constant and has no gradient; the "
             "other implementation takes the maximum of it and the loss of the token's own ratio."

@@ -88,8 +88,8 @@ PAPER = Paper(
         "By default only the novelty bonus is on, which the claim is about.",
         "Weight and bound of the bonus are the review's; that code has 1 for both.",
         (
-            "Rows count equally, as in GRPO, and there is no KL divergence; that code's "
-            "configs/papers/xrpo.yaml averages over tokens, with a KL of weight 0.01."
+            "There is no KL divergence here; that code's configs/papers/xrpo.yaml adds one of "
+            "weight 0.01. Rows count equally in both."
         ),
         "Sizes of groups, phases, confidence, and the weight of the exploration bonus are our"
         " choice; so are two worked examples, which are retrieved by BM25.",
