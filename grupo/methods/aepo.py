@@ -121,11 +121,13 @@ PAPER = Paper(
         ),
         (
             "The entropy is that of the vocabulary; the release takes the mean of -log pi of the "
-            "trained tokens, which it measures during the updates of the step before."
+            "trained tokens, which it measures during the updates of the step before. The mean here "
+            "includes all tempered rollouts, 2 of 7, there at most 60 of 2,560."
         ),
         (
             "The release recomputes the old log-probabilities of tempered rollouts at temperature "
-            "1 and keeps PPO's clip on them; here they have no ratio."
+            "1. All of them are in the first of its 4 updates, where the ratio is 1; here every "
+            "update has some, and they have no ratio."
         ),
         "The dual clip of 3 of the release is left out.",
         "The mean is over the tokens of a minibatch, in the release of 4 rollouts at a time.",

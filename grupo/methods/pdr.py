@@ -83,6 +83,7 @@ PAPER = Paper(
         "CISPO's mean over tokens is one over rollouts and their tokens, as is the SFT term's.",
         "A group has a workspace with probability 1/2; the paper splits minibatches in half.",
         "All rollouts of a group share drafts and workspace, so that they share a prompt.",
+        "Drafts and summary are not trained on: our reading, since the paper could not be opened.",
         "Drafts, tokens of the workspace, group size and clip are our choice.",
     ),
     audit="objective, SFT term and shares compared with the note",

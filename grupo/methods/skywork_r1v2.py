@@ -55,7 +55,7 @@ PAPER = Paper(
     deviations=(
         "Capacity, age limit and share of the buffer are our choice.",
         "The draw in proportion to |A| is from memory.",
-        "Clip and mean over tokens are GRPO's, and there is no KL divergence: no source that was"
+        "Clip and the mean over answers are GRPO's, and there is no KL divergence: no source that was"
         " opened states the paper's.",
     ),
     audit=(

@@ -74,8 +74,8 @@ PAPER = Paper(
     deviations=(
         (
             "Std by n, with 1e-6 added, since the paper's claim is unit variance in each stratum; "
-            "that code divides by n - 1, which leaves a lone rollout undefined, and adds 1e-8 (1e-6 "
-            "where its configuration selects it)."
+            "that code divides by n - 1, which leaves a lone rollout undefined, and adds 1e-8, or "
+            "1e-6 where its configuration selects it."
         ),
         "The weight of the strata is our choice; that code has 1, without blend.",
         (
