@@ -121,7 +121,7 @@ style: .venv/installed
 	$(BIN)/python tools/check_language.py grupo
 
 types: .venv/installed
-	$(BIN)/basedpyright
+	$(BIN)/pyrefly check
 
 # The generated pages, then the site in site/: zensical.toml. A broken link or anchor is an error.
 docs: .venv/installed

@@ -92,9 +92,11 @@ def literal_type(hint: Any) -> Any:
         return literal_type(arguments[0])
     if typing.get_origin(hint) in (typing.Union, types.UnionType):
         members = [literal_type(m) for m in arguments if m not in (Schedule, Controller)]
-        return typing.Union[tuple(members)]  # noqa: UP007, of a computed number of members
+        union: Any = typing.Union  # of a computed number of members
+        return union[tuple(members)]
     if typing.get_origin(hint) is tuple:
-        return tuple[tuple(m if m is ... else literal_type(m) for m in arguments)]
+        members = tuple(m if m is ... else literal_type(m) for m in arguments)
+        return types.GenericAlias(tuple, members)
     return hint
 
 

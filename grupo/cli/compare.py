@@ -1,6 +1,6 @@
 """The command `grupo compare`."""
 
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -169,7 +169,7 @@ def _run_comparison(
 
 
 @contextmanager
-def _resume_hint(folder: Path) -> Iterator[None]:
+def _resume_hint(folder: Path) -> Generator[None]:
     """Print how to continue a comparison that ends with an error or Ctrl-C."""
     try:
         yield

@@ -35,7 +35,7 @@ def runs_below(folder: Path) -> list[Path]:
     return [stage.folder for stage in stage_folders(folder) if stage.is_run] or [folder]
 
 
-def out_path(text: str) -> Path:
+def out_path(text: str | Path) -> Path:
     """A file to write."""
     return _parse("out", parse_path, text)
 
@@ -45,7 +45,7 @@ def export_folder_argument(text: str) -> Path:
     return _parse("folder", parse_folder, text)
 
 
-def _parse(name: str, parser: Callable[[str], Path], text: str) -> Path:
+def _parse(name: str, parser: Callable[[str], Path], text: str | Path) -> Path:
     try:
         return parser(str(text))
     except ConfigError as error:

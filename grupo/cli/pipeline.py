@@ -1,6 +1,6 @@
 """Pipelines among the arguments of `grupo train`, `resume` and the commands that read runs."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
@@ -179,7 +179,7 @@ def resume_stages(root: Path, arguments: Sequence[str], make_callback: CallbackF
 
 
 @contextmanager
-def _resume_hint(root: Path) -> Iterator[None]:
+def _resume_hint(root: Path) -> Generator[None]:
     """Print how to resume a pipeline that ends with an error or Ctrl-C."""
     try:
         yield

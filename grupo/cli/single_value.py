@@ -21,9 +21,8 @@ class SingleValueCommand(TyperCommand):
     """
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        texts: dict[str, Any]
-        options: list[Any]  # one entry per occurrence
-        texts, _, options = self.make_parser(ctx).parse_args(list(args))
+        parser: Any = self.make_parser(ctx)
+        texts, _, options = parser.parse_args(list(args))  # an option for each occurrence
         for option in options:
             if options.count(option) > 1 and not (option.multiple or option.is_flag):
                 raise option_given_twice(option.opts[-1])

@@ -1,7 +1,7 @@
 """Commands that train: `grupo train`, `resume` and `make-toy-model`."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -253,7 +253,7 @@ def _resume_run(folder: Path, callback: "Callback") -> None:
 
 
 @contextmanager
-def _resume_hint(folder: Path) -> Iterator[None]:
+def _resume_hint(folder: Path) -> Generator[None]:
     """Print how to resume a run that ends with an error or Ctrl-C."""
     try:
         yield

@@ -6,7 +6,7 @@ import subprocess
 import sys
 import time
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Protocol
@@ -198,7 +198,7 @@ def _end_run(run_spec: RunSpec, process: subprocess.Popen[bytes]) -> RunStatus:
 @contextmanager
 def _terminate_on_exit(
     running: Mapping[int, tuple[RunSpec, subprocess.Popen[bytes]]],
-) -> Iterator[None]:
+) -> Generator[None]:
     """Terminate all processes when the block ends; their checkpoints are complete."""
     try:
         yield

@@ -1,6 +1,6 @@
 """Validation of a comparison before any work starts."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import combinations, product
 from operator import attrgetter
@@ -113,7 +113,7 @@ def _load_tasks(field: str, source: TaskSource | Iterable[Any]) -> Sequence[Task
 
 
 @contextmanager
-def _error_prefix(prefix: str) -> Iterator[None]:
+def _error_prefix(prefix: str) -> Generator[None]:
     """Prefix the messages of `ConfigError`, unless they have the prefix."""
     try:
         yield

@@ -38,8 +38,9 @@ def component(cls: C) -> C:
     grupo.util.errors.ConfigError: Scale.factor: -1.0. Allowed: above 0.
     """
     _check_class_attributes(cls)
-    cls.__post_init__ = _with_field_checks(cls)
-    decorated = dataclass(frozen=True, repr=False)(cls)
+    undecorated: Any = cls
+    undecorated.__post_init__ = _with_field_checks(cls)
+    decorated: Any = dataclass(frozen=True, repr=False)(undecorated)
     if decorated.__repr__ in (object.__repr__, float.__repr__):
         decorated.__repr__ = _repr
     return decorated

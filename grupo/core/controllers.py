@@ -24,7 +24,7 @@ EVERY_STEP = "tokens/generated"  # a metric of every step, by which controllers 
 class Controller(DynamicNumber):
     """A number that is computed from a metric's values after each earlier step, oldest first."""
 
-    metric: str  # name of the metric, a field of each controller
+    metric: str  # name of the metric, a field of each controller, where it is read-only
 
     @abstractmethod
     def next_value(self, metric_values: Sequence[float]) -> float:
@@ -40,7 +40,7 @@ class LastValue(Controller):
     (1.0, 0.7)
     """
 
-    metric: str
+    metric: str  # pyrefly: ignore[bad-override]
     start: float
 
     def next_value(self, metric_values: Sequence[float]) -> float:
@@ -68,7 +68,7 @@ class AdaptiveKL(Controller):
     start: float
     target: PositiveFloat
     gain: Annotated[float, Interval(gt=0, lt=5)] = 0.1
-    metric: str = "policy/kl_ref"
+    metric: str = "policy/kl_ref"  # pyrefly: ignore[bad-override]
 
     def next_value(self, metric_values: Sequence[float]) -> float:
         coefficient = self.start
@@ -98,7 +98,7 @@ class TargetEntropy(Controller):
     target: float
     step_size: NonNegativeFloat
     start: float = 0.0
-    metric: str = "policy/entropy"
+    metric: str = "policy/entropy"  # pyrefly: ignore[bad-override]
 
     def next_value(self, metric_values: Sequence[float]) -> float:
         coefficient = self.start
@@ -122,7 +122,7 @@ class BangBang(Controller):
     target: float
     value_below: float
     value_above: float
-    metric: str = "policy/entropy"
+    metric: str = "policy/entropy"  # pyrefly: ignore[bad-override]
 
     def next_value(self, metric_values: Sequence[float]) -> float:
         is_above = bool(metric_values) and metric_values[-1] > self.target
@@ -147,7 +147,7 @@ class StepSwitch(Controller):
     steps: PositiveInt
     value_before: float
     value_after: float
-    metric: str = EVERY_STEP
+    metric: str = EVERY_STEP  # pyrefly: ignore[bad-override]
 
     def next_value(self, metric_values: Sequence[float]) -> float:
         return self.value_before if len(metric_values) < self.steps else self.value_after
@@ -168,7 +168,7 @@ class Quantile(Controller):
     (1.0, 0.25)
     """
 
-    metric: str
+    metric: str  # pyrefly: ignore[bad-override]
     fraction: Probability
     start: float
     min_values: PositiveInt = 1
@@ -191,7 +191,7 @@ class ExponentialSum(Controller):
     3.0
     """
 
-    metric: str
+    metric: str  # pyrefly: ignore[bad-override]
     decay: Probability = 0.9
 
     def next_value(self, metric_values: Sequence[float]) -> float:
@@ -215,7 +215,7 @@ class ExponentialMean(Controller):
     (0.0, 1.5)
     """
 
-    metric: str
+    metric: str  # pyrefly: ignore[bad-override]
     decay: Probability
     start: float
 
@@ -257,7 +257,7 @@ class SmoothedKL(Controller):
     decay: Probability = 0.97
     dead_zone: NonNegativeFloat = 0.02
     interval: RolloutSteps = 100
-    metric: str = "policy/kl_ref"
+    metric: str = "policy/kl_ref"  # pyrefly: ignore[bad-override]
 
     def next_value(self, metric_values: Sequence[float]) -> float:
         log_coefficient, mean_error = log(self.start), 0.0

@@ -2,7 +2,7 @@
 
 import math
 from abc import ABC
-from typing import Any
+from typing import Any, Self
 
 from torch import Tensor
 
@@ -27,7 +27,7 @@ class DynamicNumber(float, ABC):
     that is multiplied by it is NaN, and every comparison of a tensor with it is False.
     """
 
-    def __new__(cls, *args: Any, **kwargs: Any) -> "DynamicNumber":
+    def __new__(cls, *args: Any, **kwargs: Any) -> Self:
         return super().__new__(cls, math.nan)
 
     def __ne__(self, other: object) -> bool:  # that of float is always True, as for NaN

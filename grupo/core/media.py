@@ -2,7 +2,7 @@
 
 import base64
 import hashlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Generator, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -140,7 +140,7 @@ def media_of(observation: str | Iterable[Mapping[str, Any]]) -> Iterator[Media]:
 
 
 @contextmanager
-def decoding(media: Media) -> Iterator[None]:
+def decoding(media: Media) -> Generator[None]:
     """Turn an error of a decoder into a `ConfigError` that names the file's type and size."""
     try:
         yield

@@ -29,7 +29,7 @@ def code_of(module: ModuleType) -> str:
     for node in ast.walk(tree):
         body = getattr(node, "body", [])
         if isinstance(body, list) and body and _is_text(body[0]):
-            node.body = body[1:]  # pyright: ignore[reportAttributeAccessIssue]
+            del body[0]
     return ast.dump(tree)
 
 

@@ -6,14 +6,14 @@ latency of the environment.
 """
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager, nullcontext
 
 from grupo.util.event_loop import RolloutLoop
 
 
 @contextmanager
-def pending_env_step() -> Iterator[None]:
+def pending_env_step() -> Generator[None]:
     """Mark an environment step as pending: generation waits until the block ends.
 
     The block itself must not wait for the policy. In an event loop other than a `RolloutLoop` no

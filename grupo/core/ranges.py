@@ -5,6 +5,7 @@ among them is added to the error message.
 """
 
 import math
+import operator
 import typing
 from collections.abc import Sequence
 from typing import Annotated, Any, Literal
@@ -118,16 +119,15 @@ def _is_allowed(value: Any, metadata: Sequence[Any]) -> bool:
 
 
 def _is_number_allowed(number: float, bound: Any) -> bool:
-    limit: Any
     match bound:
         case Ge(ge=limit):
-            return number >= limit
+            return operator.ge(number, limit)
         case Gt(gt=limit):
-            return number > limit
+            return operator.gt(number, limit)
         case Le(le=limit):
-            return number <= limit
+            return operator.le(number, limit)
         case Lt(lt=limit):
-            return number < limit
+            return operator.lt(number, limit)
     raise TypeError(f"{bound!r} is no range of a number. Allowed: Ge, Gt, Le, Lt, Interval.")
 
 

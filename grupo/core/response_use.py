@@ -1,6 +1,6 @@
 """Whether generated responses are trained on: only then are activations and logits kept."""
 
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from contextvars import ContextVar
 
@@ -8,7 +8,7 @@ _TRAINED_ON = ContextVar("trained_on", default=True)
 
 
 @contextmanager
-def generation_only() -> Iterator[None]:
+def generation_only() -> Generator[None]:
     """Actors that are made in this context generate responses that are not trained on.
 
     The responses are the same as outside the context. Their activations and logits are not kept.

@@ -1,6 +1,6 @@
 """Counts of work outside this process, such as a reward's calls of a judge, for one step."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 
@@ -11,7 +11,7 @@ _usage_of_context: ContextVar[Usage | None] = ContextVar("_usage_of_context", de
 
 
 @contextmanager
-def count_external_usage() -> Iterator[Usage]:
+def count_external_usage() -> Generator[Usage]:
     """Context manager that yields the counts added within the block, by name.
 
     >>> with count_external_usage() as usage:

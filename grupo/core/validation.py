@@ -1,6 +1,6 @@
 """Checks of lengths against the context length of a model."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -194,7 +194,7 @@ def describe_task(task: Task) -> str:
 
 
 @contextmanager
-def _located(task: Task) -> Iterator[None]:
+def _located(task: Task) -> Generator[None]:
     """Add the place of a task to an error about its images, videos or audio."""
     try:
         yield

@@ -1,7 +1,7 @@
 """Sounds as WAV files of PCM samples, whose header is checked before a sample is read."""
 
 import wave
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from io import BytesIO
 
@@ -70,7 +70,7 @@ def check_sound(samples: int, channels: int, rate: int) -> None:
 
 
 @contextmanager
-def _reading(data: bytes) -> Iterator[wave.Wave_read]:
+def _reading(data: bytes) -> Generator[wave.Wave_read]:
     """The reader of a WAV file whose header is within the limits."""
     file = BytesIO(data)
     with wave.open(file, "rb") as reader:

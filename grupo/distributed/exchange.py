@@ -2,7 +2,7 @@
 
 import json
 import zlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any, TypeVar
@@ -114,7 +114,7 @@ class OutOfMemoryOnARankError(MemoryError):
 
 
 @contextmanager
-def raise_out_of_memory_on_all_ranks(ranks: Ranks) -> Iterator[None]:
+def raise_out_of_memory_on_all_ranks(ranks: Ranks) -> Generator[None]:
     """Raise an out-of-memory error on all ranks, at the end of this block, if one rank has one."""
     error: BaseException | None = None
     try:
@@ -132,7 +132,7 @@ class ShardedOutOfMemoryError(CommandError):
 
 
 @contextmanager
-def report_sharded_out_of_memory(ranks: Ranks) -> Iterator[None]:
+def report_sharded_out_of_memory(ranks: Ranks) -> Generator[None]:
     """Raise `ShardedOutOfMemoryError` if this rank runs out of memory in this block.
 
     The ranks gather each other's weights in this block. A rank that lacks memory cannot repeat the
@@ -151,7 +151,7 @@ def report_sharded_out_of_memory(ranks: Ranks) -> Iterator[None]:
 
 
 @contextmanager
-def convert_to_rank_lost_error(ranks: Ranks) -> Iterator[None]:
+def convert_to_rank_lost_error(ranks: Ranks) -> Generator[None]:
     """Raise `RankLostError`, which names the rank, if torch cannot reach a rank in this block.
 
     Before a collective of sharded weights, the ranks exchange nothing, and torch's error does not

@@ -56,7 +56,7 @@ def launch(arguments: Sequence[str], num_ranks: int) -> int:
     ranks find each other belongs to this process, so that it outlives each of them. The ranks end
     when this process ends, also if it is killed.
     """
-    from torch.distributed import TCPStore  # pyright: ignore[reportPrivateImportUsage]
+    from torch.distributed import TCPStore
 
     store = TCPStore("127.0.0.1", 0, is_master=True, timeout=timedelta(seconds=300))
     read_end, _write_end = os.pipe()  # open for as long as this process runs

@@ -10,7 +10,7 @@ from pathlib import Path
 from threading import Event, Thread
 from typing import Any
 
-from torch.distributed import DistError, Store  # pyright: ignore[reportPrivateImportUsage]
+from torch.distributed import DistError, Store
 
 from grupo.distributed.base import Channel
 from grupo.distributed.phase import Phase

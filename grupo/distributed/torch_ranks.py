@@ -1,7 +1,7 @@
 """Ranks that torchrun started: collectives of `torch.distributed`, with named limits of waiting."""
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
 from functools import partial
@@ -10,7 +10,7 @@ from pathlib import Path
 import torch
 import torch.distributed as dist
 from torch import Tensor
-from torch.distributed import PrefixStore, ProcessGroup, Store, TCPStore  # pyright: ignore
+from torch.distributed import PrefixStore, ProcessGroup, Store, TCPStore
 from torch.distributed.device_mesh import DeviceMesh
 
 from grupo.distributed.base import Channel
@@ -116,7 +116,7 @@ class TorchRanks:
         torch.cuda.set_device(self.local_rank)
 
     @contextmanager
-    def _collective(self, phase: Phase, channel: Channel) -> Iterator[None]:
+    def _collective(self, phase: Phase, channel: Channel) -> Generator[None]:
         """Wait for all ranks first: a missing one is named, and the collective does not hang."""
         self.presence.meet(phase, channel)
         try:

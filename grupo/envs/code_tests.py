@@ -120,7 +120,7 @@ class CodeTests(ProgramReward):
 
     sandbox: Sandbox = Sandbox()
     column: NonEmptyString = "tests"
-    extract: Extractor = AfterThinking(last_code_block)
+    extract: Extractor = AfterThinking(last_code_block)  # pyrefly: ignore[bad-override]
     combine: Callable[[Sequence[bool]], float] = share_met
 
     def score_program(self, task: Task, program: str) -> float:
@@ -155,7 +155,7 @@ def task_cases(task: Task, column: str) -> Sequence[InputCase | CallCase]:
         ) from error
 
 
-def _input_cases(inputs: Sequence[str], outputs: Sequence[str]) -> Sequence[InputCase]:
+def _input_cases(inputs: Sequence[Any], outputs: Sequence[Any]) -> Sequence[InputCase]:
     if not inputs or len(inputs) != len(outputs):
         raise ValueError(f"{len(inputs)} inputs and {len(outputs)} outputs")
     return [InputCase(str(data), str(out)) for data, out in zip(inputs, outputs, strict=True)]

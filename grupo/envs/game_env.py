@@ -70,11 +70,12 @@ def step_env(env: GameEnv, text: str) -> StepResult:
 
 def _validated(result: StepResult) -> StepResult:
     """The result with finite floats as rewards and whole characters; raises where it has none."""
-    if not result.observation and not result.done:
+    done: Any = result.done  # often a bool of numpy
+    if not result.observation and not done:
         raise ValueError("returned no observation, and is not done")
     return result._replace(
         observation=without_lone_surrogates(result.observation),
         reward=finite_float(result.reward),
-        done=bool(result.done),
+        done=bool(done),
         player_rewards=tuple(map(finite_float, result.player_rewards)),
     )

@@ -29,7 +29,7 @@ class PrintedNumber(ProgramReward):
 
     sandbox: Sandbox = Sandbox()
     rel_tol: NonNegativeFloat = 1e-6
-    extract: Extractor = AfterThinking(last_code_block)
+    extract: Extractor = AfterThinking(last_code_block)  # pyrefly: ignore[bad-override]
 
     def score_program(self, task: Task, program: str) -> float:
         output = self.sandbox.run(program)

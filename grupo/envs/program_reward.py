@@ -22,7 +22,7 @@ class ProgramReward(SelfTimedReward):
         extract: Finds the program in the rollout's text.
     """
 
-    extract: Extractor
+    extract: Extractor  # a field of each subclass, where it is read-only
 
     @property
     def reward_range(self) -> tuple[float, float]:

@@ -1,6 +1,6 @@
 """Generation by transformers' own `generate`, for models without packed attention."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -71,7 +71,7 @@ class HFGenerateEngine:
             pad_token_id=0,
         )
         with _default_generation_config(self.model):
-            output: Any = self.model.generate(  # pyright: ignore[reportCallIssue]
+            output: Any = self.model.generate(  # pyrefly: ignore[not-callable]
                 **self.model_arguments(token),
                 attention_mask=mask,
                 generation_config=config,
@@ -89,7 +89,7 @@ class HFGenerateEngine:
 
 
 @contextmanager
-def _default_generation_config(model: PreTrainedModel) -> Iterator[None]:
+def _default_generation_config(model: PreTrainedModel) -> Generator[None]:
     """Replaces the model's generation config by the default one.
 
     `generate` takes values that the given config leaves open, such as penalties, from the model's,
@@ -112,7 +112,7 @@ class _SampleByKey(LogitsProcessor):
         self.prompt_length = torch.tensor([len(r.tokens) for r in requests], device=device)
         self.logp: list[Tensor] = []
 
-    def __call__(self, input_ids: Tensor, scores: Tensor) -> Tensor:  # pyright: ignore
+    def __call__(self, input_ids: Tensor, scores: Tensor) -> Tensor:
         u = uniform(self.rng_key, self.prompt_length + len(self.logp))
         token, logp = self.sampling.sample(scores, u)
         self.logp.append(logp)
@@ -126,7 +126,7 @@ class _StopCriteria(StoppingCriteria):
         self.stop_checker = stop_checker
         self.prompt_width = prompt_width
 
-    def __call__(self, input_ids: Tensor, scores: Any, **kwargs: Any) -> Tensor:  # pyright: ignore
+    def __call__(self, input_ids: Tensor, scores: Any, **kwargs: Any) -> Tensor:
         tokens = input_ids[:, self.prompt_width :]
         by_text = self.stop_checker.by_text(tokens.tolist(), tokens.device)
         return self.stop_checker.by_token(tokens[:, -1]) | by_text

@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -90,7 +90,7 @@ Send = Callable[[HTTPClient, JsonBody], Awaitable[T]]
 
 
 @asynccontextmanager
-async def open_session(num_connections: int) -> AsyncIterator[aiohttp.ClientSession]:
+async def open_session(num_connections: int) -> AsyncGenerator[aiohttp.ClientSession]:
     """Connections to a server; `in_time` limits the waiting, not aiohttp's default of 300 s."""
     connector = aiohttp.TCPConnector(limit=num_connections)
     no_timeout = aiohttp.ClientTimeout()

@@ -64,9 +64,11 @@ class RecordedReply:
     def from_data(cls, data: Any) -> "RecordedReply":
         """The reply that `to_data` returned."""
         fields, is_complete = data
-        tuples = {name: tuple(fields[name]) for name in ("tokens", "logp", "entropy")}
-        parts = tuple((version, count) for version, count in fields["parts"])
-        return cls(Reply(**{**fields, **tuples, "parts": parts}), is_complete)
+        values: dict[str, Any] = {**fields}
+        for name in ("tokens", "logp", "entropy"):
+            values[name] = tuple(fields[name])
+        values["parts"] = tuple((version, count) for version, count in fields["parts"])
+        return cls(Reply(**values), is_complete)
 
 
 class ReplyRecord:

@@ -96,7 +96,7 @@ class ServeOptions:
     def _command(self, number: int, folder: str) -> tuple[dict[str, str], tuple[str, ...]]:
         spec = Vllm(
             python=self.python,
-            dtype=self.dtype,  # pyright: ignore[reportArgumentType]  # Vllm checks it
+            dtype=self.dtype,  # pyrefly: ignore[bad-argument-type]  # Vllm checks it
             devices=self._devices(number),
             gpu_memory_utilization=0.9,
             server_options=("--tensor-parallel-size", str(self.tensor_parallel), *self.more),

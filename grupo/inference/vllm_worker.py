@@ -8,7 +8,7 @@ import hashlib
 import json
 import os
 import platform
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from datetime import timedelta
@@ -17,10 +17,10 @@ from typing import Any
 
 import torch
 from safetensors import safe_open
-from torch.distributed import PrefixStore, ProcessGroupGloo, Store, TCPStore  # pyright: ignore
+from torch.distributed import PrefixStore, ProcessGroupGloo, Store, TCPStore
 from torch.multiprocessing.reductions import (
-    rebuild_cuda_tensor,  # pyright: ignore
-    rebuild_tensor,  # pyright: ignore
+    rebuild_cuda_tensor,
+    rebuild_tensor,
     reduce_tensor,
 )
 
@@ -113,8 +113,8 @@ class WeightLoaderExtension:
             config: JSON of peft's settings, by their names in `adapter_config.json`.
             modules: names of the adapted modules in transformers.
         """
-        from vllm import envs  # pyright: ignore
-        from vllm.lora.peft_helper import PEFTHelper  # pyright: ignore
+        from vllm import envs
+        from vllm.lora.peft_helper import PEFTHelper
 
         if self.vllm_config.lora_config is None:
             return {"problem": NO_LORA_ERROR}
@@ -201,8 +201,8 @@ class WeightLoaderExtension:
 
     def _grupo_adapter_model(self, request: Any) -> Any:
         """The adapter that vLLM asks for by its version, as vLLM's own loader of files makes it."""
-        from vllm.lora.lora_model import LoRAModel  # pyright: ignore
-        from vllm.lora.peft_helper import PEFTHelper  # pyright: ignore
+        from vllm.lora.lora_model import LoRAModel
+        from vllm.lora.peft_helper import PEFTHelper
 
         settings, tensors = self.grupo_adapters[request.lora_name]
         lora = LoRAModel.from_lora_tensors(
@@ -218,7 +218,7 @@ class WeightLoaderExtension:
 
     def _grupo_unknown_modules(self, modules: Sequence[str]) -> list[str]:
         """Modules that vLLM would leave unadapted without an error."""
-        from vllm.lora.utils import parse_fine_tuned_lora_name  # pyright: ignore
+        from vllm.lora.utils import parse_fine_tuned_lora_name
 
         manager = self.model_runner.lora_manager._adapter_manager
         packed = (name for names in manager.packed_modules.values() for name in names)
@@ -239,8 +239,8 @@ class WeightLoaderExtension:
 
     @torch.inference_mode()
     def _grupo_load(self, weights: Weights) -> None:
-        from vllm.config import set_current_vllm_config  # pyright: ignore
-        from vllm.model_executor.model_loader import reload  # pyright: ignore
+        from vllm.config import set_current_vllm_config
+        from vllm.model_executor.model_loader import reload
 
         model = self.model_runner.get_model()
         with set_current_vllm_config(self.vllm_config), without_adapters(model):
@@ -255,7 +255,7 @@ class WeightLoaderExtension:
 
 
 @contextmanager
-def without_adapters(model: torch.nn.Module) -> Iterator[None]:
+def without_adapters(model: torch.nn.Module) -> Generator[None]:
     """Puts the layers below vLLM's LoRA layers in their place, as weights are named after them."""
     layers = [
         (parent, name, child)
@@ -264,7 +264,7 @@ def without_adapters(model: torch.nn.Module) -> Iterator[None]:
         if hasattr(child, "base_layer")
     ]
     for parent, name, child in layers:
-        parent._modules[name] = child.base_layer  # pyright: ignore[reportArgumentType]
+        parent._modules[name] = child.base_layer  # pyrefly: ignore[unsupported-operation]
     try:
         yield
     finally:
@@ -402,7 +402,7 @@ def process_group(store: Store, rank: int, device: torch.device | None) -> Any:
     """
     if device is None:
         return ProcessGroupGloo(PrefixStore("group", store), rank, 2, TRANSFER_TIMEOUT)
-    from torch.distributed import ProcessGroupNCCL  # pyright: ignore
+    from torch.distributed import ProcessGroupNCCL
 
     options = ProcessGroupNCCL.Options()
     options._timeout = TRANSFER_TIMEOUT

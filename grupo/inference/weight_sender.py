@@ -12,7 +12,7 @@ from weakref import finalize
 
 import torch
 from torch import Tensor
-from torch.distributed import DistError, PrefixStore, Store, TCPStore  # pyright: ignore
+from torch.distributed import PrefixStore, Store, TCPStore
 
 from grupo.inference.vllm_worker import TRANSFER_TIMEOUT, byte_parts, process_group
 from grupo.inference.weight_transfer import PublishedWeights, checksum, cpu_tensors
@@ -80,7 +80,7 @@ class ProcessGroupTransfer:
         """Send the weights to a receiver, which notices by itself if this fails."""
         try:
             self._send_all(PrefixStore(f"receiver/{number}", _connect(port)))
-        except (RuntimeError, DistError) as error:
+        except RuntimeError as error:
             logger.warning("The transfer of weights to a server broke off: %s", error)
 
     def _send_all(self, store: Store) -> None:

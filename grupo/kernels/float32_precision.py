@@ -1,6 +1,6 @@
 """Computations in float32 without rounding, for comparisons of implementations."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from typing import Any
 
@@ -13,7 +13,7 @@ HALF_PRECISION = (torch.bfloat16, torch.float16)
 
 
 @contextmanager
-def full_float32() -> Iterator[None]:
+def full_float32() -> Generator[None]:
     """Multiplies float32 matrices on CUDA in full precision.
 
     TF32 keeps 10 bits of the factors: two correct implementations then differ by about 1e-3.

@@ -32,7 +32,7 @@ def logp_and_entropy(
         token: index of the sampled token in each row.
         temperature: divides the logits.
     """
-    return _LogpAndEntropy.apply(logits, token, temperature)  # pyright: ignore
+    return _LogpAndEntropy.apply(logits, token, temperature)
 
 
 def at_least_float32(x: Tensor) -> Tensor:

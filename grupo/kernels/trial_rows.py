@@ -39,7 +39,7 @@ def ordinary_tokens(config: PreTrainedConfig) -> list[int]:
     return [tokens[i * step % len(tokens)] for i in range(COUNT)]
 
 
-def _special_tokens(values: Mapping[str, Any]) -> Iterator[int]:
+def _special_tokens(values: Mapping[Any, Any]) -> Iterator[int]:
     """The tokens that a configuration, or one inside of it, names."""
     for name, value in values.items():
         if isinstance(value, Mapping):

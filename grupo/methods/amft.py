@@ -63,7 +63,7 @@ class IntegralController(Controller):
     gain: float
     min_value: float = 0.05
     max_value: float = 0.95
-    metric: str = "policy/entropy"
+    metric: str = "policy/entropy"  # pyrefly: ignore[bad-override]
 
     def next_value(self, metric_values: Sequence[float]) -> float:
         mu = self.start

@@ -97,7 +97,7 @@ class MeanDrift(Controller):
     0.6
     """
 
-    metric: str
+    metric: str  # pyrefly: ignore[bad-override]
     start: NonNegativeFloat
     step_size: float
     largest: NonNegativeFloat = 2.0

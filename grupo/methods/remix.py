@@ -131,7 +131,7 @@ class ReferenceWeight(Controller):
     hold_steps: PositiveInt = 50
     drop_steps: PositiveInt = 10
     floor: float = 0.5
-    metric: str = EVERY_STEP
+    metric: str = EVERY_STEP  # pyrefly: ignore[bad-override]
 
     def next_value(self, metric_values: Sequence[float]) -> float:
         t = len(metric_values) + 1

@@ -87,4 +87,5 @@ def copies_of(
 
 def _configs(module: nn.Module) -> Mapping[str, Any]:
     """Settings of each adapter, by its name."""
-    return getattr(module, "peft_config", {})
+    configs: Any = getattr(module, "peft_config", {})
+    return configs

@@ -181,7 +181,7 @@ class ChatTokenizer:
                 "prompt: it consists of messages, and the tokenizer has no chat template."
                 " Allowed: plain text, with apply_chat_template=False."
             )
-        options = {
+        options: dict[str, Any] = {
             "tools": [dict(tool) for tool in tools] or None,
             "add_generation_prompt": prompt,
             "continue_final_message": prefill,

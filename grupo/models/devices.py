@@ -46,4 +46,4 @@ def has_bfloat16(device: torch.device) -> bool:
     if device.type == "cuda":  # older GPUs convert each number to float32 and back
         with torch.cuda.device(device):
             return torch.cuda.is_bf16_supported(including_emulation=False)
-    return bool(torch.cpu._is_avx512_bf16_supported() or torch.cpu._is_amx_tile_supported())
+    return torch.cpu._is_avx512_bf16_supported() or torch.cpu._is_amx_tile_supported()

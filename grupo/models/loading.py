@@ -93,7 +93,7 @@ def load(
         keep_weights_unpacked(model)
     check_vocabulary(path, model, tokenizer)
     if not quantization:  # a quantized model is loaded where it stays
-        model.to(device)  # pyright: ignore[reportArgumentType]
+        model.to(device)  # pyrefly: ignore[bad-argument-type]
     return model, tokenizer
 
 
@@ -151,7 +151,8 @@ def load_tokenizer(path: str) -> PreTrainedTokenizerBase:
     check_tokenizer_works(model_folder(path))
     try:
         with rust_errors(f"model: {path!r} has no tokenizer that loads"), without_backtraces():
-            tokenizer = AutoTokenizer.from_pretrained(model_folder(path), trust_remote_code=False)
+            folder = model_folder(path)
+            tokenizer: Any = AutoTokenizer.from_pretrained(folder, trust_remote_code=False)
     except ConfigError:
         raise
     except Exception as error:  # the libraries raise errors of any type

@@ -41,7 +41,7 @@ def add_adapters(model: PreTrainedModel, lora: Lora) -> nn.Module:
     names = [name for name, _ in model.named_modules()]
     config = LoraConfig(
         r=lora.rank,
-        lora_alpha=lora.alpha,  # pyright: ignore[reportArgumentType]
+        lora_alpha=lora.alpha,  # pyrefly: ignore[bad-argument-type]  # a float is allowed
         target_modules=target_modules(names, lora.targets),
         lora_dropout=0.0,
         task_type="CAUSAL_LM",

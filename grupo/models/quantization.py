@@ -33,7 +33,7 @@ class Nf4:
     def check(self) -> None:
         """Raise `ConfigError` if the library is not installed."""
         with optional_dependency("bitsandbytes", "quantization"):
-            import bitsandbytes  # noqa: F401  # pyright: ignore[reportUnusedImport]
+            import bitsandbytes  # noqa: F401
 
     def loading_options(self, dtype: torch.dtype, device: torch.device) -> dict[str, Any]:
         """Arguments of transformers' `from_pretrained`.

@@ -1,12 +1,12 @@
 """Silences the log and the progress bars of model libraries for the length of a block."""
 
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from typing import Any
 
 
 @contextmanager
-def quiet_transformers() -> Iterator[None]:
+def quiet_transformers() -> Generator[None]:
     """Context manager in which transformers logs errors only and shows no progress bars."""
     from transformers.utils import logging  # its import takes seconds: recipes need not wait for it
 
@@ -15,7 +15,7 @@ def quiet_transformers() -> Iterator[None]:
 
 
 @contextmanager
-def quiet_diffusers() -> Iterator[None]:
+def quiet_diffusers() -> Generator[None]:
     """Context manager in which diffusers logs errors only and shows no progress bars."""
     from diffusers.utils import logging
 
@@ -24,7 +24,7 @@ def quiet_diffusers() -> Iterator[None]:
 
 
 @contextmanager
-def _quiet(logging: Any) -> Iterator[None]:
+def _quiet(logging: Any) -> Generator[None]:
     """The same for a logging module that both libraries have."""
     verbosity = logging.get_verbosity()
     shows_progress = logging.is_progress_bar_enabled()

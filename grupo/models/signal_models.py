@@ -1,6 +1,6 @@
 """Scorers of a policy's actions: references, teachers, other temperatures and other prompts."""
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Generator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
@@ -131,7 +131,7 @@ def _distributions_in_context(
 
 
 @contextmanager
-def _swap_parameters(policy: HasSwappableParams[Any], weights: Weights) -> Iterator[None]:
+def _swap_parameters(policy: HasSwappableParams[Any], weights: Weights) -> Generator[None]:
     # Exchange the storage of the parameters instead of copying into it: an autograd graph that was
     # built with the policy's own values still needs them in the backward pass.
     parameters = dict(policy.module.named_parameters())

@@ -187,7 +187,7 @@ class SoftThinkingPolicy(CausalPolicy):
             checkpoint(self._chunk_logp_and_entropy, *chunk, use_reentrant=False)
             for chunk in chunks
         ]
-        logp, entropy = (torch.cat(x) for x in zip(*pairs, strict=True))  # pyright: ignore
+        logp, entropy = (torch.cat(x) for x in zip(*pairs, strict=True))
         return logp, entropy
 
     def _chunk_logp_and_entropy(

@@ -236,7 +236,7 @@ def _checkpointed_signals(
         own = replace(distributions, hidden=HiddenStates(hidden))
         return _chunk_signals(own, other_distributions, names)
 
-    return checkpoint(compute, distributions.hidden.values, use_reentrant=False)  # pyright: ignore
+    return checkpoint(compute, distributions.hidden.values, use_reentrant=False)
 
 
 def _needs_one_pass(

@@ -118,7 +118,7 @@ def _run(file: str, seconds: int, too_slow: str, data: bytes = b"") -> str:
         data: Its input.
     """
     # -P: modules beside the program have names of others
-    program = [sys.executable, "-P", str(tokenizer_trial_program.__file__), file, str(seconds)]
+    program = [sys.executable, "-P", tokenizer_trial_program.__file__, file, str(seconds)]
     result = subprocess.run(
         program,
         input=data,

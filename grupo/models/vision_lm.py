@@ -66,9 +66,9 @@ class VisionLM(CausalLM):
 class VisionPolicy(CausalPolicy):
     """A vision-language or audio-language model, loaded as its `VisionLM` describes."""
 
-    spec: VisionLM
+    spec: VisionLM  # pyrefly: ignore[bad-override-mutable-attribute]
     processor: MediaProcessor
-    chat_tokenizer: MultimodalTokenizer
+    chat_tokenizer: MultimodalTokenizer  # pyrefly: ignore[bad-override-mutable-attribute]
 
     def _load(
         self, storage_dtype: torch.dtype, device: torch.device

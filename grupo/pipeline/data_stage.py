@@ -2,7 +2,7 @@
 
 import hashlib
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -49,7 +49,7 @@ class SampledPolicy:
 @contextmanager
 def sampled_policy(
     recipe: Recipe, count: int, callback: Callback, ranks: Ranks
-) -> Iterator[SampledPolicy]:
+) -> Generator[SampledPolicy]:
     """The loaded policy of a recipe and its first `count` training tasks; 0 for all tasks."""
     tasks: Sequence[Task]
     tasks, _ = load_tasks(recipe)
@@ -70,7 +70,7 @@ def sampled_policy(
 
 
 @contextmanager
-def new_data_file(file: Path, summary: dict[str, Any]) -> Iterator[Path]:
+def new_data_file(file: Path, summary: dict[str, Any]) -> Generator[Path]:
     """A temporary path for a data file; the block writes the file to this path.
 
     When the block ends, the file is moved to its final path, and then `summary.json` is written.

@@ -1,6 +1,6 @@
 """Checks of a pipeline before any stage begins."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -59,7 +59,7 @@ def _held_out_tasks(recipe: Recipe) -> Sequence[Task]:
 
 
 @contextmanager
-def stage_name_in_errors(stage: PipelineStage) -> Iterator[None]:
+def stage_name_in_errors(stage: PipelineStage) -> Generator[None]:
     """A context in which the message of a `ConfigError` begins with the name of the stage."""
     try:
         yield

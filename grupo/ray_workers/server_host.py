@@ -5,7 +5,6 @@ import shutil
 import tempfile
 import time
 import weakref
-from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import asdict, replace
 from importlib import import_module
@@ -118,5 +117,6 @@ def options_to_json(options: ServeOptions) -> str:
 
 def options_from_json(text: str) -> ServeOptions:
     """The options that `options_to_json` wrote."""
-    data: Mapping[str, Any] = json.loads(text)
-    return ServeOptions(**{**data, "more": tuple(data["more"])})
+    data: dict[str, Any] = json.loads(text)
+    data["more"] = tuple(data["more"])
+    return ServeOptions(**data)

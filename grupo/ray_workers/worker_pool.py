@@ -2,7 +2,7 @@
 
 import asyncio
 import os
-from collections.abc import AsyncIterator, Collection
+from collections.abc import AsyncGenerator, Collection
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -157,7 +157,7 @@ class WorkerPool:
         return started.result()
 
     @asynccontextmanager
-    async def _turn(self, slot: Slot, alone: bool) -> AsyncIterator[None]:
+    async def _turn(self, slot: Slot, alone: bool) -> AsyncGenerator[None]:
         """One of the calls that a slot works on, or all of them."""
         with self.lock:
             slot.load += 1

@@ -1,9 +1,9 @@
 """Upload of an exported model to the Hugging Face hub."""
 
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import cast
+from typing import Any
 
 from huggingface_hub import HfApi
 from huggingface_hub.errors import (
@@ -17,7 +17,7 @@ from grupo.util.errors import ConfigError
 from grupo.util.exit_codes import CommandError
 
 # the errors of the HTTP library, which depends on the version of huggingface_hub
-_HTTP_ERRORS = (OSError, *cast(tuple[type[Exception], ...], HfHubHTTPError.__bases__))
+_HTTP_ERRORS: Any = (OSError, *HfHubHTTPError.__bases__)
 
 
 def check_upload(name: str, api: HfApi) -> None:
@@ -55,7 +55,7 @@ def upload_model(folder: Path, name: str, api: HfApi, *, private: bool = False) 
 
 
 @contextmanager
-def _hub_errors(message: str) -> Iterator[None]:
+def _hub_errors(message: str) -> Generator[None]:
     """Turn errors of the hub and of the connection to it into one message."""
     try:
         yield

@@ -1,7 +1,7 @@
 """Readers of a run's folder: they work while the run is written and after it was interrupted."""
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -53,7 +53,7 @@ def check_run_folder(folder: Path) -> Path:
 
 
 @contextmanager
-def explain_permission_errors(folder: Path) -> Iterator[None]:
+def explain_permission_errors(folder: Path) -> Generator[None]:
     """Turn a `PermissionError` into a `ConfigError` that names the owner of the folder."""
     try:
         yield

@@ -51,8 +51,8 @@ class PerRolloutReward:
     def __call__(
         self, task: Task, rollouts: Sequence[Rollout]
     ) -> Sequence[RewardValue] | Awaitable[Sequence[RewardValue]]:
-        values = [self.score(task, rollout) for rollout in rollouts]
-        return _await_all(values) if any(map(inspect.isawaitable, values)) else values  # pyright: ignore
+        values: list[Any] = [self.score(task, rollout) for rollout in rollouts]
+        return _await_all(values) if any(map(inspect.isawaitable, values)) else values
 
 
 class SelfTimedReward:

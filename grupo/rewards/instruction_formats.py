@@ -53,13 +53,13 @@ RELATIONS: Mapping[str, Callable[[int, counts.Counter], Constraint]] = {
 }
 
 
-def _related(number: int, relation: str, count: counts.Counter) -> Constraint:
+def _related(number: int, relation: Any, count: counts.Counter) -> Constraint:
     if relation not in RELATIONS:
         raise ConfigError(f"the relation {relation!r}. {suggest(str(relation), RELATIONS)}")
     return RELATIONS[relation](number, count)
 
 
-def _language(code: str) -> Constraint:
+def _language(code: Any) -> Constraint:
     if code not in SCRIPTS:
         raise ConfigError(f"the language {code!r}. {suggest(str(code), SCRIPTS)}")
     return forms.InScript(SCRIPTS[code])
@@ -187,7 +187,7 @@ def _tulu_constraints(truth: Any) -> tuple[Constraint, ...]:
     return (_constraint(TULU, truth["func_name"], truth),)
 
 
-def _constraint(makers: Mapping[str, Maker], name: str, arguments: Arguments) -> Constraint:
+def _constraint(makers: Mapping[str, Maker], name: Any, arguments: Arguments) -> Constraint:
     if name not in makers:
         raise ConfigError(f"the constraint {name!r} is unknown. {suggest(str(name), makers)}")
     given = {key: value for key, value in arguments.items() if value is not None}

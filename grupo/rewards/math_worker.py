@@ -103,10 +103,10 @@ def _sorted_pairs(chain: Node) -> Iterator[tuple[str, Any]]:
         yield sign.replace(">", "<"), left - right if ">" in sign else right - left
 
 
-def _scalars(nodes: list[Node]) -> list[sympy.Expr]:
+def _scalars(nodes: list[Node]) -> list[Any]:
     """The finite expressions of scalars; empty if a node is none."""
     values = [parse_latex(node["latex"]) for node in nodes if node["kind"] == "scalar"]
-    finite = [v for v in values if isinstance(v, sympy.Expr) and not v.is_infinite]
+    finite = [v for v in values if _is_expression(v) and not v.is_infinite]
     return finite if len(finite) == len(nodes) else []
 
 
@@ -155,7 +155,7 @@ def equal_values(a: Any, b: Any) -> bool:
     Numbers are evaluated even if they are identical: a reference answer that cannot be evaluated
     then fails in the comparison with itself.
     """
-    if not isinstance(a, sympy.Expr) or not isinstance(b, sympy.Expr):
+    if not _is_expression(a) or not _is_expression(b):
         return a == b
     if a is sympy.nan or a is sympy.zoo:
         return False
@@ -166,6 +166,11 @@ def equal_values(a: Any, b: Any) -> bool:
     if False in known or len(known) >= (MIN_POINTS if a.free_symbols | b.free_symbols else 1):
         return False not in known
     return a == b or sympy.simplify(a - b) == 0
+
+
+def _is_expression(value: Any) -> bool:
+    # a type guard would narrow to a class of which sympy declares few attributes
+    return isinstance(value, sympy.Expr)
 
 
 def _values_at_points(a: Any, b: Any) -> Iterator[tuple[Any, Any]]:
@@ -218,7 +223,7 @@ COMPARISONS: dict[str, Callable[[Node, Node], bool]] = {
 def compare(expected: Node, answer: Node) -> dict[str, Any]:
     """{"equal": bool}, or {"error": message} if the comparison failed."""
     try:
-        return {"equal": bool(equal_nodes(expected, answer))}
+        return {"equal": equal_nodes(expected, answer)}
     except Exception as error:
         return {"error": f"{type(error).__name__}: {error}"[:500]}
 

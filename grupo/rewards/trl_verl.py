@@ -1,7 +1,7 @@
 """Reward functions written for TRL and verl, called with the arguments that they expect."""
 
 import inspect
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import chain
 from typing import Any
@@ -174,7 +174,7 @@ def _has_answers(tasks: Sequence[Task]) -> bool:
 
 
 @contextmanager
-def typed_columns(columns: Mapping[str, Any], hint: str = "") -> Iterator[None]:
+def typed_columns(columns: Mapping[str, Any], hint: str = "") -> Generator[None]:
     """Add a hint, and the types of columns that are no text, to an error about a wrong type."""
     try:
         yield

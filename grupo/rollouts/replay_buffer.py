@@ -52,8 +52,10 @@ class StoredRollout:
     @classmethod
     def from_data(cls, data: Mapping[str, Any]) -> "StoredRollout":
         """The stored rollout of which `to_data` returned this data."""
-        values = {name: tuple(map(tuple, data[name])) for name in ("old_logp", "advantage")}
-        return cls(**{**data, **values, "rollout": rollout_json.from_data(data["rollout"])})
+        values: dict[str, Any] = {**data, "rollout": rollout_json.from_data(data["rollout"])}
+        for name in ("old_logp", "advantage"):
+            values[name] = tuple(map(tuple, data[name]))
+        return cls(**values)
 
 
 @dataclass

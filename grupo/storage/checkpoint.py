@@ -16,7 +16,7 @@ the machine loses power. No folder is ever rewritten or chosen by its number alo
 
 import errno
 import os
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Generator, Iterable, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from itertools import count
@@ -230,7 +230,7 @@ def _publish(temporary: Path, step: int, syscall: SyscallHook) -> Path:
 
 
 @contextmanager
-def explain_disk_errors(message: str) -> Iterator[None]:
+def explain_disk_errors(message: str) -> Generator[None]:
     """Raise `SaveFailed` in place of a disk error in this block.
 
     Args:

@@ -8,7 +8,7 @@ import hashlib
 import json
 import re
 import stat
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
@@ -104,7 +104,7 @@ def read_content(path: Path, label: str) -> bytes:
 
 
 @contextmanager
-def invalid_on_damage(label: str) -> Iterator[None]:
+def invalid_on_damage(label: str) -> Generator[None]:
     """Turn errors of a damaged or missing file into `InvalidCheckpoint`."""
     try:
         yield

@@ -16,10 +16,11 @@ def to_data(rollout: Rollout) -> dict[str, Any]:
 
 def from_data(data: Mapping[str, Any]) -> Rollout:
     """The rollout that `to_data` wrote."""
-    turns = tuple((as_observation(text), _response(response)) for text, response in data["turns"])
-    step_values = {name: tuple(values) for name, values in data["step_values"].items()}
-    seat = Seat(**data["seat"]) if data["seat"] else None
-    return Rollout(**{**data, "turns": turns, "step_values": step_values, "seat": seat})
+    values: dict[str, Any] = {**data}
+    values["turns"] = tuple((as_observation(text), _response(x)) for text, x in data["turns"])
+    values["step_values"] = {name: tuple(x) for name, x in data["step_values"].items()}
+    values["seat"] = Seat(**data["seat"]) if data["seat"] else None
+    return Rollout(**values)
 
 
 def as_observation(value: Any) -> Observation:
@@ -28,6 +29,8 @@ def as_observation(value: Any) -> Observation:
 
 
 def _response(data: Mapping[str, Any]) -> Response:
-    tuples = {name: tuple(data[name]) for name in ("items", "logp", "observation")}
-    later_parts = tuple((start, version) for start, version in data["later_parts"])
-    return Response(**{**data, **tuples, "later_parts": later_parts})
+    values: dict[str, Any] = {**data}
+    for name in ("items", "logp", "observation"):
+        values[name] = tuple(data[name])
+    values["later_parts"] = tuple((start, version) for start, version in data["later_parts"])
+    return Response(**values)

@@ -1,7 +1,7 @@
 """System calls that change files, made through one hook so that tests can fail or record them."""
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import ParamSpec, Protocol, TypeVar
@@ -22,7 +22,7 @@ def direct_call(call: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T
 
 
 @contextmanager
-def open_descriptor(path: Path, flags: int, syscall: SyscallHook) -> Iterator[int]:
+def open_descriptor(path: Path, flags: int, syscall: SyscallHook) -> Generator[int]:
     """Open a file; errors of calls on its descriptor name the file."""
     try:
         file = syscall(os.open, path, flags | os.O_CLOEXEC, 0o666)

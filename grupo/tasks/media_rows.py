@@ -61,7 +61,7 @@ def with_media(
     changed: dict[str, Any] = {**row, **{name: _like(row[name], x) for name, x in columns.items()}}
     for name in _message_columns(row, prompt):
         place = f"{location}, column {name!r}"
-        if messages := _messages(row[name], bool(any(available.values()))):
+        if messages := _messages(row[name], any(available.values())):
             changed[name] = _filled(_normalized(messages, place, folder), available, place)
     return changed
 

@@ -36,14 +36,15 @@ def longest_text(column: Any) -> int:
         column: An array, or a chunked array.
     """
     import pyarrow as pa
-    import pyarrow.compute as compute
+    import pyarrow.compute
 
+    compute: Any = pyarrow.compute  # which makes its functions when it is imported
     if isinstance(column, pa.ChunkedArray):
         return max(map(longest_text, column.chunks), default=0)
     kind = column.type
     is_text = pa.types.is_string(kind) or pa.types.is_large_string(kind)
     if is_text or pa.types.is_binary(kind) or pa.types.is_large_binary(kind):
-        return compute.max(compute.binary_length(column)).as_py() or 0  # pyright: ignore
+        return compute.max(compute.binary_length(column)).as_py() or 0
     return max(map(longest_text, _children(column)), default=0)
 
 

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from threading import Barrier
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor
@@ -26,7 +26,7 @@ class ThreadRanks:
         barrier: Where the ranks meet.
     """
 
-    def __init__(self, rank: int, shared: list[object], barrier: Barrier) -> None:
+    def __init__(self, rank: int, shared: list[Any], barrier: Barrier) -> None:
         self.rank = rank
         self.size = barrier.parties
         self.shared = shared
@@ -49,7 +49,7 @@ class ThreadRanks:
         self.barrier.wait(TIME_LIMIT)  # all have read the values of the previous call
         self.shared[self.rank] = value
         self.barrier.wait(TIME_LIMIT)
-        return list(self.shared)  # pyright: ignore
+        return list(self.shared)
 
 
 def run_ranks(num_ranks: int, fn: Callable[[Ranks], Result]) -> list[Result]:
@@ -58,7 +58,7 @@ def run_ranks(num_ranks: int, fn: Callable[[Ranks], Result]) -> list[Result]:
     >>> run_ranks(2, lambda ranks: ranks.exchange(str(ranks.rank).encode(), Phase.STEP_ENDED))
     [[b'0', b'1'], [b'0', b'1']]
     """
-    shared: list[object] = [None] * num_ranks
+    shared: list[Any] = [None] * num_ranks
     barrier = Barrier(num_ranks)
 
     def run(rank: int) -> Result:

@@ -6,7 +6,7 @@ runs the updates.
 """
 
 import asyncio
-from collections.abc import Callable, Coroutine, Iterator, Sequence
+from collections.abc import Callable, Coroutine, Generator, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar, copy_context
@@ -62,7 +62,7 @@ class RolloutLoop(asyncio.SelectorEventLoop):
         await waiter
 
     @contextmanager
-    def external_work(self) -> Iterator[None]:
+    def external_work(self) -> Generator[None]:
         """Declare work outside the loop, such as a thread: the loop is not idle until it ends."""
         work = object()
         _work_of_context.set((*self._enclosing_work(), work))

@@ -2,7 +2,7 @@
 
 import re
 import traceback
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 
 from grupo.util.error_location import user_frames
@@ -13,7 +13,7 @@ _LINE = re.compile(r", line \d+\)$")  # ends a message that has a line
 
 
 @contextmanager
-def loader_errors(subject: str) -> Iterator[None]:
+def loader_errors(subject: str) -> Generator[None]:
     """Turn whatever a loader raises into a `ConfigError` with its cause and the user's line.
 
     An interrupt stays an interrupt. A `ConfigError` keeps its message, with the user's line.

@@ -1,14 +1,14 @@
 """Imports of optional dependencies."""
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 
 from grupo.util.errors import ConfigError
 
 
 @contextmanager
-def optional_dependency(tool: str, extra: str) -> Iterator[None]:
+def optional_dependency(tool: str, extra: str) -> Generator[None]:
     """Turn an `ImportError` into a `ConfigError` that names the extra to install.
 
     Args:

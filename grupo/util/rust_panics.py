@@ -2,7 +2,7 @@
 
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from threading import Lock
 
@@ -14,7 +14,7 @@ _lock = Lock()
 
 
 @contextmanager
-def rust_errors(subject: str) -> Iterator[None]:
+def rust_errors(subject: str) -> Generator[None]:
     """Raise a `ConfigError` in place of a panic, or of an error without a type of its own.
 
     Args:
@@ -29,7 +29,7 @@ def rust_errors(subject: str) -> Iterator[None]:
 
 
 @contextmanager
-def without_backtraces() -> Iterator[None]:
+def without_backtraces() -> Generator[None]:
     """Drop what is written to standard error during a panic; anything else is written afterwards.
 
     The output of other threads is held back meanwhile. For loading, not for training.

@@ -1,12 +1,16 @@
 """Tensors whose rows are divided among processes, `DTensor` of torch, beside ordinary ones."""
 
 import sys
+from typing import TYPE_CHECKING, TypeGuard
 
 import torch
 from torch import Tensor
 
+if TYPE_CHECKING:
+    from torch.distributed.tensor import DTensor
 
-def is_sharded(tensor: Tensor) -> bool:
+
+def is_sharded(tensor: Tensor) -> "TypeGuard[DTensor]":
     """Whether the rows of the tensor are divided among processes."""
     # without the import of its module, which takes time, a program has no such tensor
     module = sys.modules.get("torch.distributed.tensor")
@@ -19,7 +23,7 @@ def whole(tensor: Tensor) -> Tensor:
     >>> whole(torch.tensor([1, 2]))
     tensor([1, 2])
     """
-    return tensor.full_tensor() if is_sharded(tensor) else tensor  # pyright: ignore
+    return tensor.full_tensor() if is_sharded(tensor) else tensor
 
 
 def sharded_like(template: Tensor, tensor: Tensor) -> Tensor:
@@ -30,9 +34,8 @@ def sharded_like(template: Tensor, tensor: Tensor) -> Tensor:
     """
     if not is_sharded(template) or is_sharded(tensor) or tensor.shape != template.shape:
         return tensor
-    from torch.distributed.tensor import DTensor, distribute_tensor
+    from torch.distributed.tensor import distribute_tensor
 
-    assert isinstance(template, DTensor)
     on_device = tensor.to(template.device)
     # without a source every process divides its own tensor, and nothing is sent
     return distribute_tensor(

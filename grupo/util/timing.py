@@ -2,7 +2,7 @@
 
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 
 
@@ -30,7 +30,7 @@ class Stopwatch:
         self.seconds: defaultdict[str, float] = defaultdict(float)
 
     @contextmanager
-    def lap(self, name: str) -> Iterator[None]:
+    def lap(self, name: str) -> Generator[None]:
         """Add the time within the block to `seconds[name]`."""
         began = time.perf_counter()
         try:

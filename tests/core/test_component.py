@@ -50,7 +50,7 @@ def test_to_code_names_functions_classes_and_builtins_without_addresses():
 def test_components_compare_and_hash_by_value_and_are_frozen():
     assert len({Clip(0.1, 0.2), Clip(0.1, 0.2), Clip(0.2, 0.2)}) == 2
     with pytest.raises(AttributeError):
-        Clip().clip_low = 0.5  # pyright: ignore[reportAttributeAccessIssue]
+        Clip().clip_low = 0.5
 
 
 def test_component_fields_are_named():

@@ -47,7 +47,7 @@ def test_requires_and_provides_print_as_code_without_empty_fields():
 
 def test_a_misspelt_field_is_an_error():
     with pytest.raises(TypeError, match="unexpected keyword argument 'signal'"):
-        Requires(signal=("a",))  # pyright: ignore[reportCallIssue]
+        Requires(signal=("a",))
 
 
 @pytest.mark.parametrize(
@@ -132,7 +132,7 @@ def test_an_error_within_a_property_is_not_hidden():
     class Misspelt:
         @property
         def requires(self) -> Requires:
-            return Requires(signals=(self.sginal,))  # pyright: ignore[reportAttributeAccessIssue]
+            return Requires(signals=(self.sginal,))
 
     with pytest.raises(AttributeError, match="sginal"):
         merged_requires(Misspelt())

@@ -67,7 +67,7 @@ def test_generation_and_evaluation_agree_with_those_on_the_cpu(llama):
     on_gpu, on_cpu = (
         CausalLM(llama, device=name, max_new_tokens=6).build() for name in ("cuda", "cpu")
     )
-    assert isinstance(on_gpu.evaluator.backend, HFBackend)  # pyright: ignore
+    assert isinstance(on_gpu.evaluator.backend, HFBackend)
     batches = [tiny_lm.answer_batch(policy) for policy in (on_gpu, on_cpu)]
     assert torch.equal(batches[0].inputs["token"], batches[1].inputs["token"])
     assert torch.allclose(batches[0].old_logp, batches[1].old_logp, atol=1e-5)

@@ -85,14 +85,14 @@ def test_logp_is_that_of_the_policy_after_each_update(folder, servers, transfer)
     for seed in range(3):
         update(policy, seed)
         errors.append(largest_error(policy, policy.merged_model().state_dict()))
-    assert policy.weight_sync.sends_adapters  # pyright: ignore
+    assert policy.weight_sync.sends_adapters
     assert max(errors) < 1e-3
     base = adapters.base_weights(policy.module)
     assert largest_error(policy, base) > 0.1  # the adapter changes the distribution
     after = list(map(answered_requests, servers.urls))
     assert min(a - b for a, b in zip(after, before, strict=True)) > 0  # both have answered
     assert set.union(*map(weights_versions, servers.urls)) == {
-        policy.weight_sync.engine().weights.base.version  # pyright: ignore
+        policy.weight_sync.engine().weights.base.version
     }
     policy.weight_sync.close()
 
@@ -110,11 +110,11 @@ def test_weights_below_the_adapter_are_those_of_the_policy(folder, servers):
 
 def test_the_scale_of_rank_stabilized_adapters_is_applied(folder, servers):
     policy = policy_of(folder, servers)
-    config = policy.module.peft_config["default"]  # pyright: ignore
-    config.use_rslora = True  # pyright: ignore
+    config = policy.module.peft_config["default"]
+    config.use_rslora = True
     for layer in policy.module.modules():
         if isinstance(getattr(layer, "scaling", None), dict):
-            layer.scaling["default"] = 9.0 / 6**0.5  # pyright: ignore
+            layer.scaling["default"] = 9.0 / 6**0.5
     update(policy, 2)
     assert largest_error(policy, policy.merged_model().state_dict()) < 1e-3
     policy.weight_sync.close()

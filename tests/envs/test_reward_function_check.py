@@ -35,7 +35,7 @@ def test_a_function_that_works_is_called_once_with_the_reference_answer():
 
 
 def misspelt(task, rollout):
-    return len(rolout.text)  # pyright: ignore
+    return len(rolout.text)
 
 
 def text_of_a_list(completions, **columns):

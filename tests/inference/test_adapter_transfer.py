@@ -193,9 +193,7 @@ def test_an_error_of_the_check_is_sent_to_the_other_ranks(folder, fakes):
     fakes[0].facts["dtype"] = "float16"
     policy = policy_of(folder, fakes)
     sent = []
-    policy.weight_sync.share_servers(
-        SimpleNamespace(is_sender=True, send_error=sent.append)  # pyright: ignore
-    )
+    policy.weight_sync.share_servers(SimpleNamespace(is_sender=True, send_error=sent.append))
     with pytest.raises(ConfigError, match="dtype is 'float16'"):
         policy.weight_sync.snapshot()
     assert str(*sent).startswith(f"vllm at {fakes[0].url}: dtype")
@@ -253,7 +251,7 @@ def kept(worker: Worker, file: Path, base: str = "base", value: float = 1.0) -> 
         {"r": 2},
         replace(FileTransfer(file, torch.float32).publish({}), version=base),
     )
-    return worker.grupo_load_adapter(*published.args, published.version)  # pyright: ignore
+    return worker.grupo_load_adapter(*published.args, published.version)
 
 
 def test_a_worker_keeps_the_last_two_adapters_for_requests_of_vllm(tmp_path):
@@ -280,8 +278,8 @@ class Wrapped(nn.Module):
 
 def test_weights_are_loaded_into_the_layers_below_adapters():
     model = nn.Sequential(Wrapped(nn.Linear(2, 2)), nn.ModuleList([Wrapped(nn.Linear(2, 3))]))
-    layers = [model[0], model[1][0]]  # pyright: ignore
+    layers = [model[0], model[1][0]]
     with without_adapters(model):
         names = [name for name, _ in model.named_parameters()]
     assert names == ["0.weight", "0.bias", "1.0.weight", "1.0.bias"]
-    assert [model[0], model[1][0]] == layers  # pyright: ignore
+    assert [model[0], model[1][0]] == layers

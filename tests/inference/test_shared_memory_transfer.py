@@ -92,7 +92,7 @@ def test_tensors_are_not_copied(monkeypatch):
     transfer = SharedMemoryTransfer(torch.float32)
     published = transfer.publish({"w": torch.zeros(3)})
     digest = vllm_worker.WeightDigest()
-    ((_, opened),) = shared_tensors(*published.args, CPU, digest)  # pyright: ignore
+    ((_, opened),) = shared_tensors(*published.args, CPU, digest)
     transfer.tensors["w"].fill_(7.0)
     assert opened.tolist() == [7.0, 7.0, 7.0]
 
@@ -114,7 +114,7 @@ def test_memory_that_is_gone_leaves_the_worker_without_version():
     transfer.publish(NEW_WEIGHTS)
     worker = Worker()
     worker.grupo_version = "old"
-    result = worker.grupo_import(*old.args, old.version)  # pyright: ignore
+    result = worker.grupo_import(*old.args, old.version)
     assert "RuntimeError" in result["error"]
     assert worker.grupo_version == ""
 
@@ -123,7 +123,7 @@ def test_changed_memory_is_noticed_by_its_checksum():
     transfer = SharedMemoryTransfer(torch.float32)
     published = transfer.publish({name: x.clone() for name, x in WEIGHTS.items()})
     transfer.tensors["b"].add_(1)
-    result = Worker().grupo_import(*published.args, published.version)  # pyright: ignore
+    result = Worker().grupo_import(*published.args, published.version)
     assert result["version"] not in ("", published.version)
 
 
@@ -187,6 +187,6 @@ def test_the_arguments_of_cuda_survive_the_way(monkeypatch):
 
     monkeypatch.setattr(vllm_worker, "reduce_tensor", lambda x: (None, (*view, *storage, *tail)))
     monkeypatch.setattr(vllm_worker, "rebuild_cuda_tensor", lambda *args: args)
-    handle = json.loads(json.dumps(vllm_worker._handle("w", OnCuda())))  # pyright: ignore
+    handle = json.loads(json.dumps(vllm_worker._handle("w", OnCuda())))
     rebuilt = vllm_worker._from_handle(handle, torch.device("cuda", 1))
     assert rebuilt == (*view, *storage[:2], 1, *tail)

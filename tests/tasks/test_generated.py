@@ -85,4 +85,4 @@ def test_functions_without_tasks_are_config_errors():
     with pytest.raises(ConfigError, match=r"returned no tasks"):
         FromFunction(lambda: []).load()
     with pytest.raises(ConfigError, match=r"item 2 is a int. Allowed: Task, mapping"):
-        FromFunction(lambda: iter([{"prompt": "a"}, 3])).load()  # pyright: ignore
+        FromFunction(lambda: iter([{"prompt": "a"}, 3])).load()

@@ -11,7 +11,7 @@ from grupo.training.update.collate import collate, positions_in_batch
 
 def make_response(length: int, observed: int = 0, **fields: object) -> Response:
     """A response of `length` items with log-prob -1 each, after `observed` observation tokens."""
-    return Response((7,) * length, (-1.0,) * length, (3,) * observed, **fields)  # pyright: ignore
+    return Response((7,) * length, (-1.0,) * length, (3,) * observed, **fields)
 
 
 def collate_rollouts(*rollouts: Rollout) -> Batch:
@@ -20,7 +20,7 @@ def collate_rollouts(*rollouts: Rollout) -> Batch:
 
 
 def make_rollout(*responses: Response, **fields: object) -> Rollout:
-    return Rollout(tuple(("", response) for response in responses), 1.0, **fields)  # pyright: ignore
+    return Rollout(tuple(("", response) for response in responses), 1.0, **fields)
 
 
 def signal(batch: Batch, name: str) -> Sequence[Sequence[float]]:

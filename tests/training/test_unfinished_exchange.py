@@ -73,7 +73,7 @@ def exchanged_bytes(num_ranks: int, num_steps: int) -> tuple[list[int], list[dic
             counts.append(sum(map(len, parts)))
             return parts
 
-        ranks.exchange = counted  # pyright: ignore[reportAttributeAccessIssue]
+        ranks.exchange = counted
         begun = [replace(group(key, 0), replies={}) for key in "abcd"]
         for step in range(1, num_steps + 1):
             own = {

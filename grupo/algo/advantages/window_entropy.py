@@ -39,7 +39,8 @@ def difficulty(batch: Batch) -> Int[Tensor, "R"]:
     [1, 1, 2, 2]
     """
     accuracy = group_ops.mean((batch.reward > 0.5).to(batch.reward), batch.group)
-    return sum((accuracy < bound - 1e-9).long() for bound in SMALLEST_ACCURACY)  # pyright: ignore[reportReturnType]
+    easy = torch.zeros_like(accuracy, dtype=torch.long)
+    return sum(((accuracy < bound - 1e-9).long() for bound in SMALLEST_ACCURACY), easy)
 
 
 def window_entropy(batch: Batch, window: Tokens) -> TokenTable:

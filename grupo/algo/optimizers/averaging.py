@@ -1,6 +1,6 @@
 """Optimizers that train at other weights than the averaged ones that they return."""
 
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from typing import Protocol, runtime_checkable
 
@@ -23,7 +23,7 @@ class AveragingOptimizer(Protocol):
 
 
 @contextmanager
-def use_averaged_weights(*optimizers: Optimizer) -> Iterator[None]:
+def use_averaged_weights(*optimizers: Optimizer) -> Generator[None]:
     """The parameters hold averaged weights inside, and afterwards the same bits as before.
 
     Parameters of other optimizers do not change.

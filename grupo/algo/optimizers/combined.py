@@ -19,7 +19,7 @@ class CombinedOptimizer(Optimizer):
         super().__init__(groups, {})
         self._share_state()
 
-    def step(self, closure: Any = None) -> None:  # pyright: ignore[reportIncompatibleMethodOverride]
+    def step(self, closure: Any = None) -> None:  # pyrefly: ignore[bad-override]
         """Update all parameters; a closure is not supported."""
         assert closure is None, "the trainer computes gradients before an update"
         for optimizer in self.optimizers:

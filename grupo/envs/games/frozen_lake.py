@@ -42,7 +42,7 @@ class FrozenLake:
         return make_gymnasium_env(ENV_ID, desc=list(rows), is_slippery=self.is_slippery).unwrapped
 
 
-def _observe(env: Any, position: int) -> str:
+def _observe(env: Any, position: Any) -> str:
     return render_lake([row.tobytes().decode() for row in env.desc], int(position))
 
 

@@ -7,7 +7,7 @@ global generator would do that. The code of the games therefore gets a stand-in 
 import random
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from typing import Any
 
@@ -22,7 +22,7 @@ class ThreadRandom:
         self._local = threading.local()
 
     @contextmanager
-    def drawing_from(self, generator: random.Random) -> Iterator[None]:
+    def drawing_from(self, generator: random.Random) -> Generator[None]:
         """This thread draws from `generator`."""
         self._local.generator = generator
         try:

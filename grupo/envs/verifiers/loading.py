@@ -2,7 +2,7 @@
 
 import signal
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from functools import cache
 from importlib import import_module
@@ -55,7 +55,7 @@ def import_verifiers() -> Any:
 
 
 @contextmanager
-def _restored_signal_handlers() -> Iterator[None]:
+def _restored_signal_handlers() -> Generator[None]:
     """Restore the handlers of signals, which an environment of verifiers replaces."""
     if threading.current_thread() is not threading.main_thread():
         raise ConfigError("An environment of verifiers loads in the main thread only.")

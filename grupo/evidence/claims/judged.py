@@ -125,7 +125,7 @@ def given_answers(
 class JudgedRun(TabularRun):
     """A run whose answers the reference policy generates where they are given."""
 
-    arm: JudgedArm
+    arm: JudgedArm  # pyrefly: ignore[bad-override-mutable-attribute]
 
     @torch.no_grad()
     def _sampler_table(self) -> np.ndarray:

@@ -139,4 +139,5 @@ def _all_evidence() -> Mapping[str, Evidence]:
 def evidence_from_data(record: Mapping[str, Any]) -> Evidence:
     """The evidence in a record of the file."""
     kinds = {"claim": ClaimEvidence, "smoke": SmokeEvidence, "bias": BiasEvidence}
-    return Evidence(**{name: kinds[name](**values) for name, values in record.items()})
+    parts: dict[str, Any] = {name: kinds[name](**values) for name, values in record.items()}
+    return Evidence(**parts)

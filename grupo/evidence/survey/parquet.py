@@ -13,7 +13,7 @@ from grupo.evidence.survey.measure import TaskSurvey
 from grupo.util.errors import ConfigError
 
 METADATA = b"grupo.evidence.survey"  # key of the facts in the file's metadata
-_KINDS = {str: "string", int: "int64", float: "double"}
+_KINDS: Mapping[Any, str] = {str: "string", int: "int64", float: "double"}
 
 
 def check_new_file(file: Path) -> None:

@@ -81,7 +81,8 @@ class CachedForward(torch.autograd.Function):
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:  # pyright: ignore
+    # pyrefly: ignore[bad-override]
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
         _check_valid(ctx)
         backend = ctx.backend
         packed = ctx.packed

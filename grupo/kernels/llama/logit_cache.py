@@ -160,7 +160,7 @@ class CachedTokenScorer:
         if torch.is_grad_enabled() and (hidden.requires_grad or self.weight.requires_grad):
             temporary = self._allocate_temporary(hidden.detach(), logit_index)
         args = _ScoreArgs(cache, cache.generation, temperature, logit_index, temporary)
-        return _ScoreTokens.apply(args, hidden, self.weight, token)  # pyright: ignore
+        return _ScoreTokens.apply(args, hidden, self.weight, token)
 
     def _allocate_temporary(self, hidden: Tensor, logit_index: Tensor) -> Int[Tensor, "n"]:
         """Caches the missing logits until the backward pass, if there is room.
@@ -228,7 +228,8 @@ class _ScoreTokens(torch.autograd.Function):
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:  # pyright: ignore
+    # pyrefly: ignore[bad-override]
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
         hidden, weight, *saved = ctx.saved_tensors
         args: _ScoreArgs = ctx.score_args
         _, needs_hidden, needs_weight, _ = ctx.needs_input_grad

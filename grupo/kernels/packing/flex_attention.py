@@ -36,7 +36,7 @@ def _compiled_flex() -> FlexKernel:
 def default_kernel(q: Tensor, k: Tensor, v: Tensor, **options: Any) -> Tensor:
     """flex_attention, compiled for any length on CUDA and uncompiled elsewhere."""
     if not q.is_cuda:
-        return flex_attention(q, k, v, **options)  # pyright: ignore[reportReturnType]
+        return flex_attention(q, k, v, **options)
     limit = torch._dynamo.config.patch(recompile_limit=MAX_COMPILED)
     with limit, torch.cuda.device(q.device):  # Triton launches on the current device
         return _compiled_flex()(q, k, v, **options)

@@ -44,7 +44,7 @@ class TreeAttention:
     ) -> Tensor:
         """Outputs (1, M, H, d) of queries (1, H, M, d), and keys and values (1, K, M, d)."""
         q, k, v = (x[0].transpose(0, 1) for x in (q, k, v))
-        return _TreeAttentionFunction.apply(q, k, v, self, config)[None]  # pyright: ignore
+        return _TreeAttentionFunction.apply(q, k, v, self, config)[None]
 
     def attend_with_lse(
         self, layer: int, q: TokenHeads, k: TokenHeads, v: TokenHeads, config: AttentionConfig

@@ -23,7 +23,10 @@ Condition = Mapping[str, Tensor]  # encoded prompts by keyword of the module, on
 class FlowBackbone(Protocol):
     """A velocity network with its times, prompt encoder and image decoder."""
 
-    shape: tuple[int, ...]  # of one latent
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape of one latent."""
+        ...
 
     @property
     def module(self) -> nn.Module:
@@ -124,11 +127,11 @@ def add_adapters(module: nn.Module, lora: Lora) -> nn.Module:
     targets = linear if lora.targets == ALL_LINEAR else target_modules(names, lora.targets)
     config = LoraConfig(
         r=lora.rank,
-        lora_alpha=lora.alpha,  # pyright: ignore[reportArgumentType]
+        lora_alpha=lora.alpha,  # pyrefly: ignore[bad-argument-type]  # a float is allowed
         target_modules=targets,
     )
     try:
-        return get_peft_model(module, config)  # pyright: ignore[reportArgumentType]
+        return get_peft_model(module, config)
     except ValueError as error:
         layers = sorted({name.rpartition(".")[2] for name in linear})
         raise ConfigError(

@@ -3,7 +3,7 @@
 import fcntl
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
@@ -125,7 +125,7 @@ def _fsync(path: Path) -> None:
 
 
 @contextmanager
-def _one_at_a_time(file: Path) -> Iterator[None]:
+def _one_at_a_time(file: Path) -> Generator[None]:
     """Context manager that waits until no other process of this machine converts the file.
 
     Without it each of several processes would need the memory of a conversion; the first one that

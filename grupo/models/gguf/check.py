@@ -23,7 +23,7 @@ def check_convertible(file: Path, header: GgufHeader) -> None:
         header: Its header.
     """
     with optional_dependency("gguf", "gguf"):
-        import gguf  # noqa: F401  # pyright: ignore[reportUnusedImport]
+        import gguf  # noqa: F401
     for check in (_check_kind, _check_architecture, _check_tokenizer, _check_rope, _check_tensors):
         try:
             check(header)

@@ -3,7 +3,7 @@
 import contextlib
 import functools
 import tempfile
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Generator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -56,7 +56,7 @@ def convert(file: Path, header: GgufHeader) -> ConvertedModel:
     with _alone(file) as source, quiet_transformers(), _no_progress_bar():
         config = AutoConfig.from_pretrained(**source)
         check_all_read(header, config)
-        tokenizer = AutoTokenizer.from_pretrained(**source)
+        tokenizer: Any = AutoTokenizer.from_pretrained(**source)
         model = _load(source)
     set_pre_tokenizer(tokenizer, header)
     _add_end_of_turn(model, header)
@@ -121,7 +121,7 @@ def _add_end_of_turn(model: PreTrainedModel, header: GgufHeader) -> None:
 
 
 @contextlib.contextmanager
-def _alone(file: Path) -> Iterator[dict[str, Any]]:
+def _alone(file: Path) -> Generator[dict[str, Any]]:
     """The file as transformers names it, in a folder without files that it would read as well."""
     with tempfile.TemporaryDirectory(prefix="grupo-") as folder:
         (Path(folder) / "model.gguf").symlink_to(file.absolute())
@@ -129,7 +129,7 @@ def _alone(file: Path) -> Iterator[dict[str, Any]]:
 
 
 @contextlib.contextmanager
-def _no_progress_bar() -> Iterator[None]:
+def _no_progress_bar() -> Generator[None]:
     """Context manager without the bar that transformers shows whatever its settings are."""
     module: Any = modeling_gguf_pytorch_utils
     original = module.tqdm

@@ -1,6 +1,6 @@
 """Processors of transformers whose part for videos is missing, because torchvision is."""
 
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from typing import Any
 
@@ -20,7 +20,7 @@ class MissingVideoProcessor(ImageProcessingMixin):
 
 
 @contextmanager
-def without_video_processors() -> Iterator[None]:
+def without_video_processors() -> Generator[None]:
     """Context manager in which processors load without torchvision, and cannot read videos."""
     if is_torchvision_available():
         yield
@@ -29,7 +29,8 @@ def without_video_processors() -> Iterator[None]:
     loaders: Any = processing_utils.MODALITY_TO_AUTOPROCESSOR_MAPPING
     video_class = classes[VIDEO]
     classes[VIDEO] = "ImageProcessingMixin"
-    processing_utils.MODALITY_TO_AUTOPROCESSOR_MAPPING = _Loaders(loaders)  # pyright: ignore
+    replaced: Any = _Loaders(loaders)
+    processing_utils.MODALITY_TO_AUTOPROCESSOR_MAPPING = replaced
     try:
         yield
     finally:

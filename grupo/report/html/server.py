@@ -81,7 +81,7 @@ class ReportServer(ThreadingTCPServer):
     @property
     def server_port(self) -> int:
         """The port that the server listens on."""
-        return int(self.server_address[1])
+        return self.server_address[1]
 
     def process_request(self, request: Any, client_address: Any) -> None:
         """Start the thread of a connection, or refuse it if too many are open."""
@@ -140,7 +140,7 @@ class ReportServer(ThreadingTCPServer):
 class _Handler(BaseHTTPRequestHandler):
     """One connection, with one request."""
 
-    server: ReportServer  # pyright: ignore[reportIncompatibleVariableOverride]
+    server: ReportServer  # pyrefly: ignore[bad-override-mutable-attribute]
 
     def setup(self) -> None:
         super().setup()

@@ -29,12 +29,12 @@ class TensorBoardLogger(MetricLogger):
         with optional_dependency("tensorboard", "tensorboard"):
             from torch.utils.tensorboard import SummaryWriter
         self.writer_class = SummaryWriter
-        self.writer = None
+        self.writer: Any = None
 
     def open(self, recipe: Recipe, step: int) -> int:
         first_row = step + 1 if step else 0
         # hide events after this step: the resumed run repeats these steps
-        self.writer: Any = self.writer_class(str(self.folder), purge_step=first_row or None)
+        self.writer = self.writer_class(str(self.folder), purge_step=first_row or None)
         return first_row
 
     def write(self, row: int, step: int, metrics: MetricValues) -> None:

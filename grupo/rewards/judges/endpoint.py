@@ -43,7 +43,7 @@ class ChatEndpoint(EndpointSettings):
     def check(self) -> None:
         """Raise `ConfigError` if the client library or the key is missing."""
         with optional_dependency("openai", "judges"):
-            import openai  # noqa: F401  # pyright: ignore[reportUnusedImport]
+            import openai  # noqa: F401
         self.api_key()
 
     def prepare(self) -> None:

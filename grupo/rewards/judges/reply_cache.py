@@ -8,7 +8,7 @@ import hashlib
 import json
 import sqlite3
 import time
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
@@ -97,7 +97,7 @@ class ReplyCache:
         self.connection.close()
 
     @contextmanager
-    def _access(self) -> Iterator[sqlite3.Connection]:
+    def _access(self) -> Generator[sqlite3.Connection]:
         try:
             with self.lock:
                 yield self.connection

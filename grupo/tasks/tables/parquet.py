@@ -1,7 +1,7 @@
 """Parquet files: the rows of a few row groups are in memory."""
 
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from functools import lru_cache
 from itertools import accumulate
@@ -95,7 +95,7 @@ class ParquetTable:
         return f"{self.path}, row {index + 1}"
 
     @contextmanager
-    def _reading(self) -> Iterator[None]:
+    def _reading(self) -> Generator[None]:
         from pyarrow import ArrowException
 
         try:

@@ -1,7 +1,7 @@
 """Messages about calls of an environment that take long, which may be calls that never end."""
 
 import time
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from threading import Lock, Thread
@@ -36,7 +36,7 @@ class SlowCalls:
         self.thread: Thread | None = None
 
     @contextmanager
-    def watch(self, env: object, method: str, task: Task) -> Iterator[None]:
+    def watch(self, env: object, method: str, task: Task) -> Generator[None]:
         """Watch the call of an environment's method for as long as the context is open."""
         now = time.monotonic()
         description = f"{type(env).__name__}.{method} for task {task.key}"

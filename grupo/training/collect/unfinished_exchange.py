@@ -90,7 +90,7 @@ def _continue_reply(before: RecordedReply, data: Any) -> RecordedReply:
     """The reply whose `_continuation` is given."""
     known, *rest = data
     now = RecordedReply.from_data(rest)
-    fields = {
+    fields: dict[str, Any] = {
         name: (*getattr(before.reply, name)[:length], *getattr(now.reply, name))
         for name, length in known.items()
     }

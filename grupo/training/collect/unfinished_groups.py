@@ -218,5 +218,6 @@ def scores_from_data(data: Mapping[str, Any]) -> dict[str, Sequence[RewardResult
 
 
 def _reward_result(data: Mapping[str, Any]) -> RewardResult:
-    step_values = {name: tuple(values) for name, values in data["step_values"].items()}
-    return RewardResult(**{**data, "step_values": step_values})
+    fields: dict[str, Any] = {**data}
+    fields["step_values"] = {name: tuple(x) for name, x in data["step_values"].items()}
+    return RewardResult(**fields)

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -106,10 +107,7 @@ def read_recipe_file(path: Path) -> RecipeFile:
     """
     data = _read_data(path)
     try:
-        earlier_recipes = (
-            EarlierRecipe(**{**entry, "recipe": _recipe(entry["recipe"])})
-            for entry in data.get("earlier_recipes", ())
-        )
+        earlier_recipes = map(_earlier_recipe, data.get("earlier_recipes", ()))
         model_files = (ModelFile(*item) for item in data.get("model_files", {}).items())
         return RecipeFile(_recipe(data["recipe"]), tuple(earlier_recipes), tuple(model_files))
     except ConfigError as error:
@@ -118,6 +116,11 @@ def read_recipe_file(path: Path) -> RecipeFile:
             " grupo wrote this one."
         )
         raise ConfigError(f"run: {path}: {error} {hint}") from error
+
+
+def _earlier_recipe(data: Mapping[str, Any]) -> EarlierRecipe:
+    values: dict[str, Any] = {**data, "recipe": _recipe(data["recipe"])}
+    return EarlierRecipe(**values)
 
 
 def _recipe(data: Any) -> Recipe:

@@ -1,6 +1,6 @@
 """Runs that use objects in memory cannot be resumed: the message at their start, and the error."""
 
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -38,7 +38,7 @@ def check_resumable(recipe: Recipe, run: Path) -> None:
 
 
 @contextmanager
-def release_loaded_models_on_error(recipe: Recipe) -> Iterator[None]:
+def release_loaded_models_on_error(recipe: Recipe) -> Generator[None]:
     """Call `release_loaded_models` if the block raises."""
     try:
         yield

@@ -41,7 +41,7 @@ def check_finite_weights(
 @torch.no_grad()
 def _num_nonfinite(parameters: Sequence[Tensor]) -> int:
     """Number of tensors with an entry that is infinite or NaN, in the rows of this process."""
-    local = [p.to_local() if is_sharded(p) else p for p in parameters]  # pyright: ignore
+    local = [p.to_local() if is_sharded(p) else p for p in parameters]
     # the smallest and largest entry are NaN if any is; one copy to the CPU waits for all
     extremes = [torch.stack(x.aminmax()).float() for x in local if x.numel()]
     if not extremes:

@@ -215,7 +215,7 @@ def _use_openenv(example: tuple[Any, Any, str]) -> object:
     data, result, action = example
     schema = checked_schema(data)
     session = OpenEnvSession(
-        lambda: _Server(result),  # pyright: ignore[reportArgumentType]
+        lambda: _Server(result),
         schema,
         render_fields,
         action_by_schema,

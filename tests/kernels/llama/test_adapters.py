@@ -90,7 +90,7 @@ def test_no_product_is_computed_for_the_gradient_of_a_frozen_weight(llama_with_a
 
     def recording(*args: Tensor) -> Tensor:
         sizes.append(args[1].shape[1:] + args[2].shape[1:])
-        return original(*args)  # pyright: ignore[reportArgumentType]
+        return original(*args)
 
     batch = sampled_batch(llama_with_adapters)
     with pytest.MonkeyPatch.context() as patch:

@@ -133,7 +133,7 @@ def test_a_prompt_that_hides_the_answer_is_refused():
 
 def test_a_model_that_is_a_name_is_refused():
     with pytest.raises(ConfigError, match=r"Judge.model: 'gpt'. Allowed: ChatEndpoint"):
-        Judge("gpt", "{completion}", SCORE)  # pyright: ignore[reportArgumentType]
+        Judge("gpt", "{completion}", SCORE)
 
 
 def test_the_range_of_a_judge_is_declared():

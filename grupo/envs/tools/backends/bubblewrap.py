@@ -3,7 +3,7 @@
 import os
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
@@ -58,7 +58,7 @@ class Bubblewrap:
         _check_bubblewrap(self)
 
     @contextmanager
-    def launch(self, limits: ProgramLimits, packages: Sequence[Path] = ()) -> Iterator[Launch]:
+    def launch(self, limits: ProgramLimits, packages: Sequence[Path] = ()) -> Generator[Launch]:
         """The bwrap command; it reads the filter of system calls from a file descriptor."""
         memory_mib = limits.memory_mib + limits.disk_mib + LAUNCHER_MIB
         with (

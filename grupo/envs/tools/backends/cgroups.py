@@ -9,7 +9,7 @@ import shlex
 import subprocess
 import time
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Mapping
 from contextlib import ExitStack, contextmanager
 from functools import cache
 from pathlib import Path, PurePosixPath
@@ -44,7 +44,7 @@ done
 
 
 @contextmanager
-def limited_cgroup(memory_mib: int, max_processes: int) -> Iterator[tuple[Path, ...]]:
+def limited_cgroup(memory_mib: int, max_processes: int) -> Generator[tuple[Path, ...]]:
     """The `cgroup.procs` files of a new cgroup: a process that writes 0 to each of them joins it.
 
     Without the permission to make a cgroup there are no files, and nothing is limited. If this
@@ -121,7 +121,7 @@ def _folder(controller: str, own_path: str) -> Path:
 @contextmanager
 def _cgroup_folder(
     folder: Path, controllers: tuple[str, ...], limits: Mapping[str, int]
-) -> Iterator[Path]:
+) -> Generator[Path]:
     folder.mkdir()
     try:
         version = 2 if len(controllers) > 1 else 1

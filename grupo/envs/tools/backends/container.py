@@ -6,7 +6,7 @@ import shutil
 import subprocess
 import tempfile
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
@@ -75,7 +75,7 @@ class Container:
         _check_container(self)
 
     @contextmanager
-    def launch(self, limits: ProgramLimits, packages: Sequence[Path] = ()) -> Iterator[Launch]:
+    def launch(self, limits: ProgramLimits, packages: Sequence[Path] = ()) -> Generator[Launch]:
         """The command of the engine; the container is removed at the end.
 
         Raises:

@@ -4,7 +4,7 @@ import json
 import shlex
 import sys
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
@@ -64,7 +64,7 @@ class Gvisor:
         _check_gvisor(self)
 
     @contextmanager
-    def launch(self, limits: ProgramLimits, packages: Sequence[Path] = ()) -> Iterator[Launch]:
+    def launch(self, limits: ProgramLimits, packages: Sequence[Path] = ()) -> Generator[Launch]:
         """The runsc command, in a PID namespace of its own: its processes end with the first."""
         memory_mib = limits.memory_mib + limits.disk_mib + KERNEL_MIB
         with limited_cgroup(memory_mib, KERNEL_PROCESSES) as cgroup_files:
