@@ -146,8 +146,14 @@ ROW_TEXT = Limit(
     "bytes",
     "it is copied several times while it is read, tokenized and written",
 )
+ROW_VALUES = Limit(
+    "values in the lists and mappings of a row of a .parquet file",
+    10_000_000,
+    "values",
+    "each is an object of Python; ten minutes of sound at 16 kHz have 9.6 million samples",
+)
 ROW_GROUP_SIZE = Limit(
-    "a row group of a .parquet file, without compression",
+    "a row group of a .parquet file, without compression and with 8 bytes or more a value",
     2**30,
     "bytes",
     "it is read into memory whole for one of its rows. Write the file with row groups of 10,000"
@@ -264,7 +270,7 @@ LIMITS = (
     *(TOKENS, PROMPTS, ROLLOUTS, STEP_ROLLOUTS),
     *(EPOCHS, NEW_TOKENS, TURNS, PROCESSES, WIDTH, VOCABULARY, TOKENIZER_FILE, PICTURE_SIDE),
     SIZE,
-    *(ROW_TEXT, ROW_GROUP_SIZE, COLUMNS),
+    *(ROW_TEXT, ROW_VALUES, ROW_GROUP_SIZE, COLUMNS),
     *(MEDIA_FILE_SIZE, IMAGE_PIXELS, JPEG_SCANS, VIDEO_FRAMES, VIDEO_PIXELS),
     *(AUDIO_SAMPLES, AUDIO_CHANNELS, AUDIO_RATE),
 )
