@@ -9,6 +9,7 @@ import numpy as np
 from jaxtyping import Float
 
 from grupo.core.limits import AUDIO_CHANNELS, AUDIO_RATE, AUDIO_SAMPLES
+from grupo.core.sizes import describe_number
 from grupo.util.errors import ConfigError
 
 
@@ -63,7 +64,7 @@ def check_sound(samples: int, channels: int, rate: int) -> None:
         raise ConfigError(f"a sound of {channels:,} channels. Allowed: {AUDIO_CHANNELS.allowed}.")
     if not 0 < rate <= AUDIO_RATE.maximum:
         allowed = f"1 or more, {AUDIO_RATE.allowed}"
-        raise ConfigError(f"a sound with the rate {rate:,}. Allowed: {allowed}.")
+        raise ConfigError(f"a sound with the rate {describe_number(rate)}. Allowed: {allowed}.")
     if samples * channels > AUDIO_SAMPLES.maximum:
         count = samples * channels
         raise ConfigError(f"a sound of {count:,} samples. Allowed: {AUDIO_SAMPLES.allowed}.")

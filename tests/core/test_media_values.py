@@ -70,13 +70,13 @@ def wav(*, rate=8000, channels=1, frames=3, announced=None):
         ("video", lambda: [np.zeros((1, 1), np.uint8)] * 10**6, "a video of 1000000 frames"),
         ("video", lambda: np.zeros((10_001, 1, 1, 3), np.uint8), "a video of 10001 frames"),
         ("audio", lambda: wav(rate=0), "a sound with the rate 0"),
-        ("audio", lambda: wav(rate=2**31), "a sound with the rate 2,147,483,648"),
+        ("audio", lambda: wav(rate=2**31), "a sound with the rate 2147483648"),
         ("audio", lambda: wav(frames=0), "a sound without samples"),
         ("audio", lambda: wav(frames=0, announced=10**9), "a sound without samples"),
         ("audio", lambda: wav(channels=65_535), "a sound of 65,535 channels"),
         ("audio", lambda: wav(channels=65), "a sound of 65 channels"),
         ("audio", lambda: (np.zeros(60_000_001, np.float32), 8000), "a sound of 60,000,001 samp"),
-        ("audio", lambda: (np.zeros(3), 10**18), "a sound with the rate 1,000,000"),
+        ("audio", lambda: (np.zeros(3), 10**18), "a sound with the rate 1000000"),
     ],
 )
 def test_media_beyond_a_limit_are_refused_before_they_are_decoded(kind, make, problem):
@@ -179,6 +179,16 @@ def sparse(folder):
     return folder / "x.png"
 
 
+def nested(depth):
+    value = {"path": "a.png"}
+    for _ in range(depth):
+        value = {"image": value}
+    return value
+
+
+FRAME = np.zeros((1, 1, 3), np.uint8)
+
+
 @pytest.mark.parametrize(
     ("kind", "value", "problem"),
     [
@@ -187,11 +197,26 @@ def sparse(folder):
         ("image", "file://[", "'file://\\[' is no address"),
         ("audio", ([10**400], 8000), "a pair of list and 8000"),
         ("audio", ([1e308], 8000), "samples of shape"),
+        ("audio", ([1.0], 10**5000), "the rate a whole number of about 5001 digits"),
+        ("audio", ([[1.0]], 10**5000), "the rate a whole number of about 5001 digits"),
+        ("image", "~nosuchuser/x.png", "'~nosuchuser/x.png' cannot be read: Could not determine"),
+        ("image", "data:image/png;base64,é", "'data:image/png;base64,é' is no data URL"),
+        ("image", "data:,\ud800", r"is no data URL: 'utf-8' codec can't encode"),
+        ("image", nested(3000), "maximum recursion depth exceeded"),
+        *(
+            ("video", {"video": [FRAME], "fps": fps}, r"Allowed: 0\.02 to 1000 per second\.$")
+            for fps in (10**5000, 10**400, 1e300, 1001, 1e-10, 5e-324, -1, float("nan"))
+        ),
     ],
 )
 def test_a_value_of_another_type_is_one_error(kind, value, problem):
     with pytest.raises(ConfigError, match=problem):
         as_media(kind, value)
+
+
+@pytest.mark.parametrize("fps", [0.02, 1000])
+def test_the_frame_rate_of_a_video_is_kept_within_the_allowed_ones(fps):
+    assert as_media("video", {"video": [FRAME, FRAME], "fps": fps}).fps == fps
 
 
 def test_a_damaged_animation_prints_no_warning(recwarn):
