@@ -181,10 +181,17 @@ IMAGE_PIXELS = Limit(
     "decoding takes 3 to 8 bytes for each; photographs of telephones have up to 48 million",
 )
 JPEG_SCANS = Limit(
-    "scans of a JPEG file",
+    "scans of a JPEG file, and its segments of Exif",
     100,
-    "scans",
-    "each goes over all pixels again and may take a few bytes; progressive files have about 10",
+    "of each",
+    "each scan goes over all pixels again and may take a few bytes; progressive files have about"
+    " 10. A segment of Exif is appended to a copy of those before it",
+)
+MEDIA_READS = Limit(
+    "reads of chunks, markers, blocks and filling bytes by the decoder of a media file",
+    1_000_000,
+    "reads",
+    "each takes a microsecond and may take a byte of the file; a GIF file of 120 MB has 940,000",
 )
 VIDEO_FRAMES = Limit(
     "frames of a video",
@@ -271,7 +278,7 @@ LIMITS = (
     *(EPOCHS, NEW_TOKENS, TURNS, PROCESSES, WIDTH, VOCABULARY, TOKENIZER_FILE, PICTURE_SIDE),
     SIZE,
     *(ROW_TEXT, ROW_VALUES, ROW_GROUP_SIZE, COLUMNS),
-    *(MEDIA_FILE_SIZE, IMAGE_PIXELS, JPEG_SCANS, VIDEO_FRAMES, VIDEO_PIXELS),
+    *(MEDIA_FILE_SIZE, MEDIA_READS, IMAGE_PIXELS, JPEG_SCANS, VIDEO_FRAMES, VIDEO_PIXELS),
     *(AUDIO_SAMPLES, AUDIO_CHANNELS, AUDIO_RATE),
 )
 

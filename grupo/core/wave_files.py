@@ -8,6 +8,7 @@ from io import BytesIO
 import numpy as np
 from jaxtyping import Float
 
+from grupo.core.counted_file import CountedFile
 from grupo.core.limits import AUDIO_CHANNELS, AUDIO_RATE, AUDIO_SAMPLES
 from grupo.core.sizes import describe_number
 from grupo.util.errors import ConfigError
@@ -73,7 +74,7 @@ def check_sound(samples: int, channels: int, rate: int) -> None:
 @contextmanager
 def _reading(data: bytes) -> Iterator[wave.Wave_read]:
     """The reader of a WAV file whose header is within the limits."""
-    file = BytesIO(data)
+    file = CountedFile(data)
     with wave.open(file, "rb") as reader:
         bytes_per_sample = reader.getnchannels() * reader.getsampwidth()
         present = len(data) - file.tell()  # a header may announce more samples than the file has

@@ -12,9 +12,10 @@ import numpy as np
 import pytest
 from PIL import Image as PillowImage
 
-from grupo.core import pictures
+from grupo.core import counted_file, pictures
 from grupo.core.media_values import as_media
 from grupo.util.errors import ConfigError
+from grupo.util.limits import Limit
 from tests.helpers.resource_use import limited_peak
 
 
@@ -47,12 +48,13 @@ def jpeg(scans):
     return start + start[start.rindex(b"\xff\xda") :] * scans + end
 
 
-def wav(*, rate=8000, channels=1, frames=3, announced=None):
+def wav(*, rate=8000, channels=1, frames=3, announced=None, junk=b""):
     """A WAV file of 16 bits, whose header may announce more frames than it has."""
     size = 2 * channels * (frames if announced is None else announced)
     form = struct.pack("<HHIIHH", 1, channels, rate, rate, min(2 * channels, 65_535), 16)
     chunks = b"fmt " + struct.pack("<I", 16) + form + b"data" + struct.pack("<I", size)
-    return b"RIFF" + struct.pack("<I", 36) + b"WAVE" + chunks + bytes(2 * channels * frames)
+    begin = b"RIFF" + struct.pack("<I", 36 + len(junk)) + b"WAVE" + junk
+    return begin + chunks + bytes(2 * channels * frames)
 
 
 @pytest.mark.parametrize(
@@ -86,6 +88,49 @@ def test_media_beyond_a_limit_are_refused_before_they_are_decoded(kind, make, pr
     message = str(refused.value)
     assert message.startswith(f"row 1: {problem}")
     assert message.count("Allowed: ") == 1
+
+
+PARTS = {
+    "comments": lambda n: ("image", inserted("GIF", b",", b"!\xfe" + b"\x01A" * n + b"\0")),
+    "blocks of pixels": lambda n: ("video", with_blocks(n)),
+    "chunks of PNG": lambda n: ("image", inserted("PNG", b"IDAT", n * chunk(b"prVt"))),
+    "filling of JPEG": lambda n: ("image", inserted("JPEG", b"\xff", b"\xff" * n)),
+    "segments of JPEG": lambda n: ("image", inserted("JPEG", b"\xff", n * b"\xff\xfe\0\x03A")),
+    "chunks of WAV": lambda n: ("audio", wav(junk=n * b"junk\0\0\0\0")),
+}
+
+
+def inserted(file_format, mark, part):
+    """The file of a picture with another part before a mark."""
+    data = file_of(np.zeros((2, 2), np.uint8), file_format)
+    position = data.index(mark, 2) - 4 * (mark == b"IDAT")  # before its length
+    return data[:position] + part + data[position:]
+
+
+def with_blocks(count):
+    """A GIF file with blocks of one byte behind its pixels."""
+    return gif(1).removesuffix(b"\0;") + b"\x01A" * count + b"\0;"
+
+
+def chunk(name, content=b""):
+    checksum = struct.pack(">I", zlib.crc32(name + content))
+    return struct.pack(">I", len(content)) + name + content + checksum
+
+
+@pytest.mark.parametrize("part", PARTS)
+def test_files_of_many_small_parts_are_not_read_to_their_end(part, monkeypatch):
+    small = Limit("reads", 1000, "reads", "a test")
+    monkeypatch.setattr(counted_file, "MEDIA_READS", small)
+    assert as_media(*PARTS[part](100))
+    with pytest.raises(ConfigError, match=r"takes more than 1,000 reads\. Allowed: at most 1,000 r"):
+        as_media(*PARTS[part](1000))
+
+
+def test_segments_of_exif_are_counted_as_each_copies_those_before_it():
+    segment = b"\xff\xe1\0\x09Exif\0\0A"
+    assert as_media("image", inserted("JPEG", b"\xff", 100 * segment))
+    with pytest.raises(ConfigError, match=r"a JPEG file of 101 segments of Exif\. Allowed: at mo"):
+        as_media("image", inserted("JPEG", b"\xff", 101 * segment))
 
 
 @pytest.mark.parametrize(
