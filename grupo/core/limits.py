@@ -146,8 +146,14 @@ ROW_TEXT = Limit(
     "bytes",
     "it is copied several times while it is read, tokenized and written",
 )
+ROW_VALUES = Limit(
+    "values in the lists and mappings of a row of a .parquet file",
+    10_000_000,
+    "values",
+    "each is an object of Python; ten minutes of sound at 16 kHz have 9.6 million samples",
+)
 ROW_GROUP_SIZE = Limit(
-    "a row group of a .parquet file, without compression",
+    "a row group of a .parquet file, without compression and with 8 bytes or more a value",
     2**30,
     "bytes",
     "it is read into memory whole for one of its rows. Write the file with row groups of 10,000"
@@ -175,10 +181,17 @@ IMAGE_PIXELS = Limit(
     "decoding takes 3 to 8 bytes for each; photographs of telephones have up to 48 million",
 )
 JPEG_SCANS = Limit(
-    "scans of a JPEG file",
+    "scans of a JPEG file, and its segments of Exif",
     100,
-    "scans",
-    "each goes over all pixels again and may take a few bytes; progressive files have about 10",
+    "of each",
+    "each scan goes over all pixels again and may take a few bytes; progressive files have about"
+    " 10. A segment of Exif is appended to a copy of those before it",
+)
+MEDIA_READS = Limit(
+    "reads of chunks, markers, blocks and filling bytes by the decoder of a media file",
+    1_000_000,
+    "reads",
+    "each takes a microsecond and may take a byte of the file; a GIF file of 120 MB has 940,000",
 )
 VIDEO_FRAMES = Limit(
     "frames of a video",
@@ -264,8 +277,8 @@ LIMITS = (
     *(TOKENS, PROMPTS, ROLLOUTS, STEP_ROLLOUTS),
     *(EPOCHS, NEW_TOKENS, TURNS, PROCESSES, WIDTH, VOCABULARY, TOKENIZER_FILE, PICTURE_SIDE),
     SIZE,
-    *(ROW_TEXT, ROW_GROUP_SIZE, COLUMNS),
-    *(MEDIA_FILE_SIZE, IMAGE_PIXELS, JPEG_SCANS, VIDEO_FRAMES, VIDEO_PIXELS),
+    *(ROW_TEXT, ROW_VALUES, ROW_GROUP_SIZE, COLUMNS),
+    *(MEDIA_FILE_SIZE, MEDIA_READS, IMAGE_PIXELS, JPEG_SCANS, VIDEO_FRAMES, VIDEO_PIXELS),
     *(AUDIO_SAMPLES, AUDIO_CHANNELS, AUDIO_RATE),
 )
 

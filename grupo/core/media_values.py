@@ -1,7 +1,6 @@
 """Images, videos and audio from the values that users have: files, arrays, data URLs, frames."""
 
 import base64
-import binascii
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -15,12 +14,14 @@ from grupo.core.file_types import sniff_type
 from grupo.core.limits import MEDIA_FILE_SIZE
 from grupo.core.media import Audio, Image, Media, Video
 from grupo.core.pictures import check_frames, check_pixels, frames_of
+from grupo.core.sizes import describe_number
 from grupo.core.wave_files import check_sound
 from grupo.util.errors import ConfigError
 from grupo.util.regular_files import read_regular_file
 
 KINDS: Mapping[str, type[Media]] = {cls.kind: cls for cls in (Image, Video, Audio)}
 DEFAULT_FPS = 1.0  # of frames without a rate
+MIN_FPS, MAX_FPS = 0.02, 1000.0  # a frame lasts 1 to 65,535 milliseconds in an animated PNG file
 LOCAL_HOSTS = ("", "localhost")  # of an address of a file
 _FILE = "(a path, its bytes or a data URL)"
 ALLOWED = {
@@ -71,7 +72,7 @@ def as_media(kind: str, value: Any, place: str = "", folder: Path = Path()) -> M
         media = _convert(kind, value, folder)
         if (kind, media.digest) not in _KNOWN:
             media.check()
-    except (_Refused, ConfigError) as error:
+    except (_Refused, ConfigError, RecursionError) as error:
         subject = place or kind
         problem = str(error).rstrip(".")
         allowed = "" if "Allowed: " in problem else f" Allowed: {ALLOWED[kind]}."
@@ -119,7 +120,7 @@ def _from_text(kind: str, text: str, folder: Path) -> Media:
         try:
             is_base64 = head.endswith(";base64")
             data = base64.b64decode(body, validate=True) if is_base64 else unquote_to_bytes(body)
-        except binascii.Error as error:
+        except ValueError as error:  # also for characters that no file can hold
             raise _Refused(f"{text[:60]!r} is no data URL: {error}") from error
         return _from_bytes(kind, data)
     return _from_file(kind, folder / path)
@@ -130,7 +131,7 @@ def _from_file(kind: str, path: Path) -> Media:
         data = read_regular_file(path.expanduser(), MEDIA_FILE_SIZE)
     except ConfigError as error:
         raise _Refused(str(error)) from error
-    except (OSError, ValueError) as error:  # ValueError: a zero byte in the path
+    except (OSError, ValueError, RuntimeError) as error:  # a zero byte, an unknown user's home
         reason = getattr(error, "strerror", None) or error
         raise _Refused(f"{str(path)[:200]!r} cannot be read: {reason}") from error
     try:
@@ -187,8 +188,9 @@ def _video(value: Any, folder: Path) -> Video:
     fps = DEFAULT_FPS
     if isinstance(value, tuple) and len(value) == 2 and isinstance(value[1], int | float):
         value, fps = value
-    if not 0.0 < fps < float("inf"):
-        raise _Refused(f"frames with {fps} per second")
+    if not MIN_FPS <= fps <= MAX_FPS:
+        allowed = f"{MIN_FPS} to {MAX_FPS:.0f} per second"
+        raise _Refused(f"frames with {describe_number(fps)} per second. Allowed: {allowed}")
     if _is_pillow(value):
         frames = list(frames_of(value))
     elif isinstance(value, np.ndarray | Sequence):
@@ -225,7 +227,7 @@ def _audio(value: Any) -> Audio:
     except (TypeError, ValueError, OverflowError) as error:
         raise _Refused(f"a pair of {type(samples).__name__} and {rate!r}") from error
     if array.ndim != 1 or not array.size or rate <= 0 or not np.isfinite(array).all():
-        raise _Refused(f"samples of shape {array.shape} with the rate {rate}")
+        raise _Refused(f"samples of shape {array.shape} with the rate {describe_number(rate)}")
     check_sound(len(array), 1, rate)
     return Audio.from_samples(array, rate)
 

@@ -3,12 +3,13 @@
 import warnings
 from collections.abc import Iterator
 from functools import cache
-from io import BytesIO
+from io import SEEK_CUR
 from typing import Any
 
 import numpy as np
 from jaxtyping import UInt8
 
+from grupo.core.counted_file import CountedFile
 from grupo.core.file_types import sniff_type
 from grupo.core.limits import IMAGE_PIXELS, JPEG_SCANS, VIDEO_FRAMES, VIDEO_PIXELS
 from grupo.util.errors import ConfigError
@@ -16,6 +17,7 @@ from grupo.util.limits import Limit
 from grupo.util.optional_deps import optional_dependency
 
 _JPEG_SCAN = b"\xff\xda\0"  # its marker, and the first byte of the length of its header
+_JPEG_EXIF = b"Exif\0\0"  # begins a segment
 _GIF_HEADER = 13  # bytes before the table of colours
 _GIF_EXTENSION, _GIF_IMAGE = 0x21, 0x2C
 
@@ -24,16 +26,18 @@ def open_picture(data: bytes) -> Any:
     """Pillow's picture of a file's bytes, of which the header is read and no pixel.
 
     Raises:
-        ConfigError: It has more pixels than `IMAGE_PIXELS` allows, or more scans than `JPEG_SCANS`.
+        ConfigError: It has more pixels than `IMAGE_PIXELS` allows, more scans than `JPEG_SCANS`, or
+            more parts than `MEDIA_READS`; the decoder too raises this when the pixels are read.
         ValueError: The bytes are no PNG, JPEG, GIF, BMP or WebP file.
     """
     media_type = sniff_type(data)
     if media_type not in _readers():
         raise ValueError("cannot identify the format of the image")
     if media_type == "image/jpeg":
-        scans = data.count(_JPEG_SCAN)
-        _check("a JPEG file", f" of {scans} scans", scans, JPEG_SCANS)
-    picture = _readers()[media_type](BytesIO(data))
+        for name, mark in (("scans", _JPEG_SCAN), ("segments of Exif", _JPEG_EXIF)):
+            count = data.count(mark)
+            _check("a JPEG file", f" of {count} {name}", count, JPEG_SCANS)
+    picture = _readers()[media_type](CountedFile(data))
     check_pixels(*picture.size)
     return picture
 
@@ -84,14 +88,14 @@ def count_gif_frames(data: bytes, most: int) -> int:
 
 def _gif_frames(data: bytes) -> Iterator[int]:
     """Where each frame of a GIF file begins; its pixels are skipped, not decoded."""
-    position = _GIF_HEADER + _color_table_size(data, 10)
-    while position < len(data):
-        start = position
-        if data[position] == _GIF_EXTENSION:
-            position = _skip_blocks(data, position + 2)
-        elif data[position] == _GIF_IMAGE:
-            table = _color_table_size(data, position + 9)
-            position = _skip_blocks(data, position + 11 + table)
+    file = CountedFile(data)
+    file.seek(_GIF_HEADER + _color_table_size(data, 10))
+    while kind := file.read(1):
+        start = file.tell() - 1
+        if kind[0] == _GIF_EXTENSION:
+            _skip_blocks(file, start + 2)
+        elif kind[0] == _GIF_IMAGE:
+            _skip_blocks(file, start + 11 + _color_table_size(data, start + 9))
             yield start
         else:
             return
@@ -103,16 +107,16 @@ def _color_table_size(data: bytes, flags: int) -> int:
     return 3 << (packed & 7) + 1 if packed & 0x80 else 0
 
 
-def _skip_blocks(data: bytes, position: int) -> int:
-    """The end of a list of blocks, each of which begins with its length."""
-    while position < len(data) and data[position]:
-        position += data[position] + 1
-    return position + 1
+def _skip_blocks(file: CountedFile, position: int) -> None:
+    """Move a file behind a list of blocks, each of which begins with its length."""
+    file.seek(position)
+    while (length := file.read(1)) and length[0]:
+        file.seek(length[0], SEEK_CUR)
 
 
 def _count_frames(picture: Any) -> int:
     """The number of frames of a picture of Pillow, which counts those of a GIF file slowly."""
-    if picture.format == "GIF" and isinstance(picture.fp, BytesIO):
+    if picture.format == "GIF" and isinstance(picture.fp, CountedFile):
         count = count_gif_frames(picture.fp.getvalue(), VIDEO_FRAMES.maximum)
         if count > VIDEO_FRAMES.maximum:
             return count

@@ -8,7 +8,9 @@ from io import BytesIO
 import numpy as np
 from jaxtyping import Float
 
+from grupo.core.counted_file import CountedFile
 from grupo.core.limits import AUDIO_CHANNELS, AUDIO_RATE, AUDIO_SAMPLES
+from grupo.core.sizes import describe_number
 from grupo.util.errors import ConfigError
 
 
@@ -63,7 +65,7 @@ def check_sound(samples: int, channels: int, rate: int) -> None:
         raise ConfigError(f"a sound of {channels:,} channels. Allowed: {AUDIO_CHANNELS.allowed}.")
     if not 0 < rate <= AUDIO_RATE.maximum:
         allowed = f"1 or more, {AUDIO_RATE.allowed}"
-        raise ConfigError(f"a sound with the rate {rate:,}. Allowed: {allowed}.")
+        raise ConfigError(f"a sound with the rate {describe_number(rate)}. Allowed: {allowed}.")
     if samples * channels > AUDIO_SAMPLES.maximum:
         count = samples * channels
         raise ConfigError(f"a sound of {count:,} samples. Allowed: {AUDIO_SAMPLES.allowed}.")
@@ -72,7 +74,7 @@ def check_sound(samples: int, channels: int, rate: int) -> None:
 @contextmanager
 def _reading(data: bytes) -> Generator[wave.Wave_read]:
     """The reader of a WAV file whose header is within the limits."""
-    file = BytesIO(data)
+    file = CountedFile(data)
     with wave.open(file, "rb") as reader:
         bytes_per_sample = reader.getnchannels() * reader.getsampwidth()
         present = len(data) - file.tell()  # a header may announce more samples than the file has

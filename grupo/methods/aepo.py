@@ -121,8 +121,8 @@ PAPER = Paper(
         ),
         (
             "The entropy is that of the vocabulary; the release takes the mean of -log pi of the "
-            "trained tokens, which it measures during the updates of the step before. The mean here "
-            "includes all tempered rollouts, 2 of 7, there at most 60 of 2,560."
+            "trained tokens, which it measures during the updates of the step before. Of the mean "
+            "here 2 of 7 rollouts are tempered, there at most 60 of 2,560."
         ),
         (
             "The release recomputes the old log-probabilities of tempered rollouts at temperature "

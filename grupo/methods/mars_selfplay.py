@@ -96,8 +96,8 @@ PAPER = Paper(
     missing=(
         "An answer without exactly one legal action, of 4,096 tokens, or near the limit of the "
         "sequence ends a game of the release: its player gets the loss and -10, the other 0.",
-        "The release trains on the first 384 rollouts that finish of up to 768, so that short games "
-        "are more frequent.",
+        "The release trains on the first 384 rollouts that finish of up to 768, so that short "
+        "games are more frequent.",
         "The release trains the forced `<think>` and line break at the beginning of every turn.",
         "A mean for each kind of game: the batch here is of one kind, the release's of several.",
         "The format reward of 0.05 for each valid turn, and the penalty of long turns.",

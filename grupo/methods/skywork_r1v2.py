@@ -55,8 +55,8 @@ PAPER = Paper(
     deviations=(
         "Capacity, age limit and share of the buffer are our choice.",
         "The draw in proportion to |A| is from memory.",
-        "Clip and the mean over answers are GRPO's, and there is no KL divergence: no source that was"
-        " opened states the paper's.",
+        "Clip and the mean over answers are GRPO's, and there is no KL divergence: no source that"
+        " was opened states the paper's.",
     ),
     audit=(
         "compared with the catalogue's row and the abstract; the full paper could not be opened, "

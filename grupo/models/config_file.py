@@ -14,7 +14,10 @@ from grupo.util.json_text import check_depth, read_limited
 from grupo.util.limits import LORA_RANK, MODEL_LAYERS, Limit
 from grupo.util.user_paths import parse_path
 
-WIDTH_SUFFIXES = ("_size", "_heads", "_dim", "_experts", "d_model", "n_embd", "n_inner", "n_head")
+WIDTH_SUFFIXES = (
+    *("_size", "_heads", "_dim", "_experts", "d_model", "n_embd", "n_inner", "n_head"),
+    "num_labels",  # transformers makes a name for each
+)
 
 
 def check_model_name(model: str) -> None:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from grupo.core.limits import ROW_TEXT
+from grupo.core.limits import ROW_TEXT, ROW_VALUES
 from grupo.util.errors import ConfigError
 
 BYTES_PER_CHARACTER = 4  # of UTF-8, at most
@@ -45,17 +45,38 @@ def longest_text(column: Any) -> int:
     is_text = pa.types.is_string(kind) or pa.types.is_large_string(kind)
     if is_text or pa.types.is_binary(kind) or pa.types.is_large_binary(kind):
         return compute.max(compute.binary_length(column)).as_py() or 0
+    if pa.types.is_fixed_size_binary(kind):
+        return kind.byte_width
     return max(map(longest_text, _children(column)), default=0)
 
 
-def _children(array: Any) -> Iterator[Any]:
-    """The arrays inside an array of lists, structs or codes of a dictionary."""
+def check_num_values(num_values: int, place: str) -> None:
+    """Raise `ConfigError` if the lists and structs of a row have too many values."""
+    if num_values > ROW_VALUES.maximum:
+        count = f"{num_values:,} values in lists"
+        raise ConfigError(f"{place} has {count}. Allowed: {ROW_VALUES.allowed}.")
+
+
+def num_nested_values(column: Any) -> int:
+    """The number of values in the lists and structs of an array of Arrow, at any depth."""
     import pyarrow as pa
 
-    if pa.types.is_struct(array.type):
+    if pa.types.is_dictionary(column.type):  # its texts are those of all rows
+        return 0
+    return sum(len(child) + num_nested_values(child) for child in _children(column))
+
+
+def _children(array: Any) -> Iterator[Any]:
+    """The arrays inside an array of lists, structs, codes of a dictionary or of an extension."""
+    import pyarrow as pa
+
+    if isinstance(array, pa.ExtensionArray):
+        yield array.storage
+    elif pa.types.is_struct(array.type):
         yield from array.flatten()
     elif pa.types.is_map(array.type):
-        yield from (array.keys, array.items)
+        pairs = pa.struct([("key", array.type.key_type), ("value", array.type.item_type)])
+        yield array.cast(pa.list_(pairs)).flatten()
     elif pa.types.is_dictionary(array.type):
         yield array.dictionary
     elif pa.types.is_nested(array.type):

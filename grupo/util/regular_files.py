@@ -53,6 +53,7 @@ def read_regular_file(path: Path, limit: Limit) -> bytes:
         size = os.fstat(file.fileno()).st_size
         # a file of the kernel states the size 0, and a file may grow while it is read
         data = file.read(limit.maximum + 1) if size <= limit.maximum else b""
+    data = data or b""  # None of a file of the kernel that has nothing to read now
     if max(size, len(data)) > limit.maximum:
         more = f"more than {limit.maximum:,}" if size <= limit.maximum else f"{size:,}"
         raise ConfigError(f"{_shown(path)} has {more} bytes. Allowed: {limit.allowed}.")

@@ -12,9 +12,10 @@ import numpy as np
 import pytest
 from PIL import Image as PillowImage
 
-from grupo.core import pictures
+from grupo.core import counted_file, pictures
 from grupo.core.media_values import as_media
 from grupo.util.errors import ConfigError
+from grupo.util.limits import Limit
 from tests.helpers.resource_use import limited_peak
 
 
@@ -47,12 +48,13 @@ def jpeg(scans):
     return start + start[start.rindex(b"\xff\xda") :] * scans + end
 
 
-def wav(*, rate=8000, channels=1, frames=3, announced=None):
+def wav(*, rate=8000, channels=1, frames=3, announced=None, junk=b""):
     """A WAV file of 16 bits, whose header may announce more frames than it has."""
     size = 2 * channels * (frames if announced is None else announced)
     form = struct.pack("<HHIIHH", 1, channels, rate, rate, min(2 * channels, 65_535), 16)
     chunks = b"fmt " + struct.pack("<I", 16) + form + b"data" + struct.pack("<I", size)
-    return b"RIFF" + struct.pack("<I", 36) + b"WAVE" + chunks + bytes(2 * channels * frames)
+    begin = b"RIFF" + struct.pack("<I", 36 + len(junk)) + b"WAVE" + junk
+    return begin + chunks + bytes(2 * channels * frames)
 
 
 @pytest.mark.parametrize(
@@ -70,13 +72,13 @@ def wav(*, rate=8000, channels=1, frames=3, announced=None):
         ("video", lambda: [np.zeros((1, 1), np.uint8)] * 10**6, "a video of 1000000 frames"),
         ("video", lambda: np.zeros((10_001, 1, 1, 3), np.uint8), "a video of 10001 frames"),
         ("audio", lambda: wav(rate=0), "a sound with the rate 0"),
-        ("audio", lambda: wav(rate=2**31), "a sound with the rate 2,147,483,648"),
+        ("audio", lambda: wav(rate=2**31), "a sound with the rate 2147483648"),
         ("audio", lambda: wav(frames=0), "a sound without samples"),
         ("audio", lambda: wav(frames=0, announced=10**9), "a sound without samples"),
         ("audio", lambda: wav(channels=65_535), "a sound of 65,535 channels"),
         ("audio", lambda: wav(channels=65), "a sound of 65 channels"),
         ("audio", lambda: (np.zeros(60_000_001, np.float32), 8000), "a sound of 60,000,001 samp"),
-        ("audio", lambda: (np.zeros(3), 10**18), "a sound with the rate 1,000,000"),
+        ("audio", lambda: (np.zeros(3), 10**18), "a sound with the rate 1000000"),
     ],
 )
 def test_media_beyond_a_limit_are_refused_before_they_are_decoded(kind, make, problem):
@@ -86,6 +88,49 @@ def test_media_beyond_a_limit_are_refused_before_they_are_decoded(kind, make, pr
     message = str(refused.value)
     assert message.startswith(f"row 1: {problem}")
     assert message.count("Allowed: ") == 1
+
+
+PARTS = {
+    "comments": lambda n: ("image", inserted("GIF", b",", b"!\xfe" + b"\x01A" * n + b"\0")),
+    "blocks of pixels": lambda n: ("video", with_blocks(n)),
+    "chunks of PNG": lambda n: ("image", inserted("PNG", b"IDAT", n * chunk(b"prVt"))),
+    "filling of JPEG": lambda n: ("image", inserted("JPEG", b"\xff", b"\xff" * n)),
+    "segments of JPEG": lambda n: ("image", inserted("JPEG", b"\xff", n * b"\xff\xfe\0\x03A")),
+    "chunks of WAV": lambda n: ("audio", wav(junk=n * b"junk\0\0\0\0")),
+}
+
+
+def inserted(file_format, mark, part):
+    """The file of a picture with another part before a mark."""
+    data = file_of(np.zeros((2, 2), np.uint8), file_format)
+    position = data.index(mark, 2) - 4 * (mark == b"IDAT")  # before its length
+    return data[:position] + part + data[position:]
+
+
+def with_blocks(count):
+    """A GIF file with blocks of one byte behind its pixels."""
+    return gif(1).removesuffix(b"\0;") + b"\x01A" * count + b"\0;"
+
+
+def chunk(name, content=b""):
+    checksum = struct.pack(">I", zlib.crc32(name + content))
+    return struct.pack(">I", len(content)) + name + content + checksum
+
+
+@pytest.mark.parametrize("part", PARTS)
+def test_files_of_many_small_parts_are_not_read_to_their_end(part, monkeypatch):
+    small = Limit("reads", 1000, "reads", "a test")
+    monkeypatch.setattr(counted_file, "MEDIA_READS", small)
+    assert as_media(*PARTS[part](100))
+    with pytest.raises(ConfigError, match=r"takes more than 1,000 reads\. Allowed: at most 1,000 r"):
+        as_media(*PARTS[part](1000))
+
+
+def test_segments_of_exif_are_counted_as_each_copies_those_before_it():
+    segment = b"\xff\xe1\0\x09Exif\0\0A"
+    assert as_media("image", inserted("JPEG", b"\xff", 100 * segment))
+    with pytest.raises(ConfigError, match=r"a JPEG file of 101 segments of Exif\. Allowed: at mo"):
+        as_media("image", inserted("JPEG", b"\xff", 101 * segment))
 
 
 @pytest.mark.parametrize(
@@ -179,6 +224,16 @@ def sparse(folder):
     return folder / "x.png"
 
 
+def nested(depth):
+    value = {"path": "a.png"}
+    for _ in range(depth):
+        value = {"image": value}
+    return value
+
+
+FRAME = np.zeros((1, 1, 3), np.uint8)
+
+
 @pytest.mark.parametrize(
     ("kind", "value", "problem"),
     [
@@ -187,11 +242,26 @@ def sparse(folder):
         ("image", "file://[", "'file://\\[' is no address"),
         ("audio", ([10**400], 8000), "a pair of list and 8000"),
         ("audio", ([1e308], 8000), "samples of shape"),
+        ("audio", ([1.0], 10**5000), "the rate a whole number of about 5001 digits"),
+        ("audio", ([[1.0]], 10**5000), "the rate a whole number of about 5001 digits"),
+        ("image", "~nosuchuser/x.png", "'~nosuchuser/x.png' cannot be read: Could not determine"),
+        ("image", "data:image/png;base64,é", "'data:image/png;base64,é' is no data URL"),
+        ("image", "data:,\ud800", r"is no data URL: 'utf-8' codec can't encode"),
+        ("image", nested(3000), "maximum recursion depth exceeded"),
+        *(
+            ("video", {"video": [FRAME], "fps": fps}, r"Allowed: 0\.02 to 1000 per second\.$")
+            for fps in (10**5000, 10**400, 1e300, 1001, 1e-10, 5e-324, -1, float("nan"))
+        ),
     ],
 )
 def test_a_value_of_another_type_is_one_error(kind, value, problem):
     with pytest.raises(ConfigError, match=problem):
         as_media(kind, value)
+
+
+@pytest.mark.parametrize("fps", [0.02, 1000])
+def test_the_frame_rate_of_a_video_is_kept_within_the_allowed_ones(fps):
+    assert as_media("video", {"video": [FRAME, FRAME], "fps": fps}).fps == fps
 
 
 def test_a_damaged_animation_prints_no_warning(recwarn):

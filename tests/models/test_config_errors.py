@@ -21,6 +21,7 @@ from grupo.core.reference_update import ReferenceUpdate
 from grupo.core.types import Task
 from grupo.models.base import AuxModel
 from grupo.models.causal_lm import CausalLM
+from grupo.models.config_file import check_config_file
 from grupo.models.lora import Lora
 from grupo.util.errors import ConfigError
 from tests.helpers.tiny_lm import CONTEXT, save_model, tokenizer
@@ -68,6 +69,22 @@ def test_invalid_fields_raise_config_errors(llama, changes, message):
 
 def test_longest_answer_that_fits_is_allowed(llama):
     assert replace(llama, max_new_tokens=CONTEXT - 1).build().context_length == CONTEXT
+
+
+@pytest.mark.parametrize(
+    ("config", "problem"),
+    [
+        ({"num_labels": 10**9}, "num_labels = 1000000000. Allowed: 1 or more, at most 1,000,000"),
+        ({"text_config": {"num_labels": 10**6 + 1}}, "num_labels = 1000001. Allowed: 1 or more"),
+        ({"hidden_size": 10**9}, "hidden_size = 1000000000. Allowed: 1 or more"),
+        ({"num_hidden_layers": 10**9}, "num_hidden_layers = 1000000000. Allowed: 1 or more"),
+        ({"vocab_size": 10**9}, "vocab_size = 1000000000. Allowed: 1 or more"),
+    ],
+)
+def test_a_size_in_config_json_that_fills_memory_is_refused(tmp_path, config, problem):
+    (tmp_path / "config.json").write_text(json.dumps(config))
+    with pytest.raises(ConfigError, match=problem):
+        check_config_file(str(tmp_path))
 
 
 @pytest.mark.parametrize(("field", "value"), [("rank", 0), ("alpha", 0.0)])

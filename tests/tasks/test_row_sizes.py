@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from grupo.tasks import DatasetTasks, FromFunction, row_sizes
-from grupo.tasks.row_sizes import check_texts, longest_text
+from grupo.tasks.row_sizes import check_texts, longest_text, num_nested_values
 from grupo.tasks.tables import parquet
 from grupo.util.errors import ConfigError
 from grupo.util.limits import Limit
@@ -99,6 +99,73 @@ def test_a_text_that_all_rows_share_is_in_memory_once(tmp_path, depth):
     assert last == row
 
 
+def load_column(path, column):
+    prompts = [str(i) for i in range(len(column))]
+    pq.write_table(pa.table({"prompt": prompts, "x": column}), path, store_schema=False)
+    assert path.stat().st_size < 10_000
+    return DatasetTasks(str(path)).load()
+
+
+@pytest.fixture
+def small_row_groups(monkeypatch):
+    """Row groups of 100 kB are the largest."""
+    monkeypatch.setattr(parquet, "ROW_GROUP_SIZE", Limit("a row group", 100_000, "bytes", "a test"))
+
+
+def test_bytes_of_a_fixed_length_that_rows_share_are_refused(tmp_path, small_row_groups):
+    shared = pa.array([bytes(900)], pa.binary(900))
+    column = pa.DictionaryArray.from_arrays(pa.array(np.zeros(110, np.int32)), shared)
+    assert len(load_column(tmp_path / "a.parquet", column[:110])) == 110  # 908 bytes a row
+    column = pa.DictionaryArray.from_arrays(pa.array(np.zeros(111, np.int32)), shared)
+    with pytest.raises(ConfigError, match=r"group 1 has 100,788 bytes\. Allowed: at most 100,000"):
+        load_column(tmp_path / "a.parquet", column)
+
+
+def test_lists_that_take_a_kilobyte_in_the_file_are_refused(tmp_path, small_row_groups):
+    numbers = pa.array(np.zeros(12_500, np.int8))
+    load_column(tmp_path / "a.parquet", pa.ListArray.from_arrays([0, 12_499], numbers))
+    with pytest.raises(ConfigError, match=r"group 1 has 100,008 bytes\. Allowed: at most 100,000"):
+        load_column(tmp_path / "a.parquet", pa.ListArray.from_arrays([0, 12_500], numbers))
+
+
+def test_values_in_the_lists_of_a_row_are_counted(tmp_path, monkeypatch):
+    small = Limit("a row", 10, "values", "a test")
+    monkeypatch.setattr(row_sizes, "ROW_VALUES", small)
+    monkeypatch.setattr(parquet, "ROW_VALUES", small)
+    rows = [[[i] * 4, [i] * 4] for i in range(5)]  # 2 lists of 4 values: 10 values
+    path = tmp_path / "a.parquet"
+    assert len(load_column(path, pa.array(rows))) == 5
+    assert parquet.ParquetTable(path).read(4)[1]["x"] == rows[4]
+    with pytest.raises(ConfigError, match=r"a row has 11 values in lists\. Allowed: at most 10 val"):
+        load_column(path, pa.array([*rows, [[1] * 4, [1] * 5]]))
+    with pytest.raises(ConfigError, match=r"a row has 11 values"):
+        parquet.ParquetTable(path).read(5)
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        pa.array([[9], [1, 2, 3, 4]]),
+        pa.array([[9], [1, 2, 3, 4]], pa.large_list(pa.int8())),
+        pa.array([[9, 9, 9, 9], [1, 2, 3, 4]], pa.list_(pa.int8(), 4)),
+        pa.array([{"x": 1, "y": []}, {"x": 1, "y": [5, 6]}]),
+        pa.array([[("k", 1)], [("k", 1)]], pa.map_(pa.string(), pa.int8())),
+    ],
+)
+def test_values_of_one_row_are_counted_at_any_depth(column):
+    expected = 3 if pa.types.is_map(column.type) else 4  # one pair of two values
+    assert num_nested_values(column.slice(1, 1)) == expected
+
+
+def test_row_groups_are_in_memory_one_after_the_other(tmp_path):
+    texts = [bytes([97 + i]).decode() * 2**21 for i in range(26)]  # 55 MB, 4 kB in the file
+    path = tmp_path / "a.parquet"
+    pq.write_table(pa.table({"prompt": texts}), path, row_group_size=1, compression="zstd")
+    table = parquet.ParquetTable(path)
+    with limited_peak(2**25):
+        assert [row["prompt"][0] for _, row in table] == [text[0] for text in texts]
+
+
 def test_values_of_all_types_are_those_of_the_file(tmp_path):
     rows = [
         {
@@ -137,6 +204,8 @@ def test_columns_are_counted(tmp_path):
         pa.array(["a", "bbb"]).dictionary_encode(),
         pa.chunked_array([["a"], ["bbb"]]),
         pa.array([[("k", "bbb")]], pa.map_(pa.string(), pa.string())),
+        pa.array([b"bbb"], pa.binary(3)),
+        pa.array(["bbb"], pa.json_()),
     ],
 )
 def test_the_longest_text_of_a_column_is_found_at_any_depth(column):

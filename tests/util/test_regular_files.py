@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from grupo.util import regular_files
 from grupo.util.errors import ConfigError
 from grupo.util.limits import Limit
 from grupo.util.regular_files import read_regular_file
@@ -32,6 +33,14 @@ def test_a_file_of_the_kernel_that_states_no_size_is_read_up_to_the_limit():
         ConfigError, match=r"status' has more than 5 bytes\. Allowed: at most 5 bytes\."
     ):
         read_regular_file(Path("/proc/self/status"), FIVE)
+
+
+def test_a_file_of_the_kernel_without_anything_to_read_now_is_empty(tmp_path, monkeypatch):
+    reader, writer = os.pipe()  # as /proc/kmsg, which root alone may read
+    os.set_blocking(reader, False)
+    monkeypatch.setattr(regular_files, "open_regular_file", lambda path: reader)
+    assert read_regular_file(tmp_path / "a", FIVE) == b""
+    os.close(writer)
 
 
 def test_no_descriptor_stays_open(tmp_path):

@@ -1,6 +1,7 @@
 """References in the files of a data set to files elsewhere: none of them is followed."""
 
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -21,21 +22,34 @@ def check_folder(folder: Path) -> None:
     Args:
         folder: The folder of a data set.
     """
-    for file in (CARD, CARD_SETTINGS):
-        for pattern in _patterns(_card_settings(folder / file)):
-            if not stays_inside(pattern):
-                raise ConfigError(f"{folder}: {file} names {str(pattern)[:200]!r}. {ALLOWED}")
+    files = (folder / name for name in (CARD, CARD_SETTINGS))
+    _check_cards(str(folder), "", [file for file in files if file.is_file()])
 
 
-def check_hub_files(name: str, files: Mapping[Any, Iterable[object]]) -> None:
-    """Raise `ConfigError` for files of a data set of the hub that are not on the hub.
+def check_hub_card(name: str) -> None:
+    """Raise `ConfigError` if the card of a data set of the hub names files that are not on the hub.
 
     Args:
         name: The name of the data set.
-        files: The addresses of its files by split, as `datasets` found them.
+    """
+    from huggingface_hub import hf_hub_download
+    from huggingface_hub.errors import EntryNotFoundError
+
+    for file in (CARD, CARD_SETTINGS):
+        with suppress(EntryNotFoundError):  # it has no such file, or there is no network
+            _check_cards(name, HUB_FILES, [Path(hf_hub_download(name, file, repo_type="dataset"))])
+
+
+def check_files(name: str, folder: str, files: Mapping[Any, Iterable[object]]) -> None:
+    """Raise `ConfigError` for files of a data set outside of its folder.
+
+    Args:
+        name: The name of the data set.
+        folder: Begins the path or the address of each file, and ends with a slash.
+        files: The files by split, as `datasets` found them.
     """
     for file in (str(file) for files_of_split in files.values() for file in files_of_split):
-        if not file.startswith(HUB_FILES):
+        if not file.startswith(folder) or not stays_inside(file.removeprefix(folder)):
             raise ConfigError(f"{name}: it names the file {file[:200]!r}. {ALLOWED}")
 
 
@@ -59,6 +73,14 @@ def _check_saved_names(folder: Path, names: Iterable[object]) -> None:
             raise ConfigError(f"{folder}: it names the file {str(name)[:200]!r}. {ALLOWED}")
 
 
+def _check_cards(name: str, folder: str, cards: Iterable[Path]) -> None:
+    """Raise `ConfigError` for a card with a pattern outside of a folder, or of the data set's."""
+    for card in cards:
+        for pattern in _patterns(_card_settings(card)):
+            if not stays_inside(str(pattern).removeprefix(folder)):
+                raise ConfigError(f"{name}: {card.name} names {str(pattern)[:200]!r}. {ALLOWED}")
+
+
 def _patterns(settings: Any) -> Iterator[object]:
     """The patterns of files in the settings of a card; folders of files are among them."""
     configs = settings.get("configs") if isinstance(settings, dict) else None
@@ -69,29 +91,21 @@ def _patterns(settings: Any) -> Iterator[object]:
 
 
 def _texts(files: Any) -> Iterator[object]:
-    """The patterns in a text, a list, or a mapping with the field `path` or with splits."""
+    """The patterns in a text, a list, or a mapping; names of splits are among them."""
     if isinstance(files, str):
         yield files
-    elif isinstance(files, list):
-        for inner in files:
+    elif isinstance(files, list | dict):
+        for inner in files.values() if isinstance(files, dict) else files:
             yield from _texts(inner)
-    elif isinstance(files, dict):
-        for field, inner in files.items():
-            yield from _texts(inner) if field != "split" else ()
 
 
 def _card_settings(file: Path) -> Any:
-    """The settings of a card: those between two lines of dashes, or a whole file of YAML."""
-    if not file.is_file():
-        return {}
-    text = file.read_text(encoding="utf-8", errors="replace").removeprefix("\ufeff")
+    """The settings of a card, read as `datasets` reads them: other readings find other files."""
+    from huggingface_hub import DatasetCard
+
     if file.name == CARD:
-        _, *parts = text.split("---", 2) if text.lstrip().startswith("---") else ("",)
-        text = parts[0] if parts else ""
-    try:
-        return yaml.safe_load(text)
-    except (ValueError, RecursionError, yaml.YAMLError):
-        return {}  # which `datasets` reports
+        return DatasetCard.load(file).data.to_dict()
+    return yaml.safe_load(file.read_text(encoding="utf-8"))
 
 
 def _list(settings: Mapping[str, Any], field: str) -> list[Any]:

@@ -8,7 +8,13 @@ from pathlib import Path
 from typing import Any
 
 from grupo.tasks.tables.base import LocatedRow, check_row_count
-from grupo.tasks.tables.dataset_references import check_folder, check_hub_files, check_saved
+from grupo.tasks.tables.dataset_references import (
+    HUB_FILES,
+    check_files,
+    check_folder,
+    check_hub_card,
+    check_saved,
+)
 from grupo.util.errors import ConfigError, suggest
 from grupo.util.limits import FOLDER_FILES
 from grupo.util.loader_errors import loader_errors
@@ -79,8 +85,7 @@ def _load_dataset(path: str, split: str, config: str) -> Any:
     saved = any((Path(path) / name).is_file() for name in ("dataset_dict.json", "state.json"))
     try:
         if not saved:
-            _check_files(path, config)
-            return datasets.load_dataset(path, config or None, split=split)
+            return _prepared_dataset(path, split, config)
         check_saved(Path(path))
         dataset = datasets.load_from_disk(path)
     except ConfigError:
@@ -92,14 +97,17 @@ def _load_dataset(path: str, split: str, config: str) -> Any:
     return dataset
 
 
-def _check_files(path: str, config: str) -> None:
-    """Raise `ConfigError` if a data set names files that are not its own."""
-    if Path(path).is_dir():
-        return check_folder(Path(path))
+def _prepared_dataset(path: str, split: str, config: str) -> Any:
+    """A split of a data set; raises `ConfigError` if it names files that are not its own."""
     import datasets
 
+    is_folder = Path(path).is_dir()
+    check_folder(Path(path)) if is_folder else check_hub_card(path)
     builder = datasets.load_dataset_builder(path, config or None)
-    return check_hub_files(path, builder.config.data_files or {})
+    folder = f"{Path(path).resolve().as_posix()}/" if is_folder else HUB_FILES
+    check_files(path, folder, builder.config.data_files or {})
+    builder.download_and_prepare()
+    return builder.as_dataset(split=split)
 
 
 def _check_folder_size(folder: Path) -> None:

@@ -9,12 +9,18 @@ from pathlib import Path
 from threading import Lock
 from typing import Any
 
-from grupo.core.limits import COLUMNS, ROW_GROUP_SIZE, ROW_TEXT
-from grupo.tasks.row_sizes import check_text_size, longest_text
+from grupo.core.limits import COLUMNS, ROW_GROUP_SIZE, ROW_TEXT, ROW_VALUES
+from grupo.tasks.row_sizes import (
+    check_num_values,
+    check_text_size,
+    longest_text,
+    num_nested_values,
+)
 from grupo.tasks.tables.base import LocatedRow, check_row_count
 from grupo.util.errors import ConfigError
 
 ROW_GROUPS_IN_MEMORY = 2
+VALUE_BYTES = 8  # of a number, or of the code of a text, in memory
 OVERHEAD = 2**16  # bytes of a column in a row group beside its values
 BATCH_ROWS = 256  # rows that are converted at once when all are read
 BATCH_BYTES = 2**26  # of one of their columns
@@ -58,8 +64,10 @@ class ParquetTable:
 
     def __iter__(self) -> Iterator[LocatedRow]:
         with self._reading():
-            batches = self.file.iter_batches(batch_size=BATCH_ROWS)
-            rows = (row for batch in batches for row in self._rows(batch))
+            # a batch of several row groups could be larger than one may be
+            groups = ([group] for group in range(len(self.starts) - 1))
+            parts = (self.file.iter_batches(BATCH_ROWS, row_groups=group) for group in groups)
+            rows = (row for batches in parts for batch in batches for row in self._rows(batch))
             for index, row in enumerate(rows):
                 yield self._location(index), row
 
@@ -68,7 +76,7 @@ class ParquetTable:
         with self._reading():
             with self.lock:
                 rows: Any = self.row_group(group).slice(index - self.starts[group], 1)
-            (row,) = rows.to_pylist()
+            (row,) = self._in_python(rows)
         return self._location(index), row
 
     def _read_row_group(self, group: int) -> Any:
@@ -79,9 +87,14 @@ class ParquetTable:
     def _rows(self, batch: Any) -> Iterator[Any]:
         """The rows of a batch of Arrow in Python; few of them at once if they are large."""
         longest = max(1, self._check_texts(batch))
-        count = max(1, min(BATCH_ROWS, BATCH_BYTES // longest))
+        is_large = _num_values(batch) > ROW_VALUES.maximum
+        count = 1 if is_large else max(1, min(BATCH_ROWS, BATCH_BYTES // longest))
         for start in range(0, batch.num_rows, count):
-            yield from batch.slice(start, count).to_pylist()
+            yield from self._in_python(batch.slice(start, count))
+
+    def _in_python(self, rows: Any) -> list[Any]:
+        check_num_values(_num_values(rows), f"{self.path}: a row")
+        return rows.to_pylist()
 
     def _check_texts(self, rows: Any) -> int:
         """The bytes of the longest text in rows; raises `ConfigError` if it is too long."""
@@ -114,9 +127,8 @@ def _check_sizes(path: Path, metadata: Any) -> None:
         count = f"{metadata.num_columns:,}"
         raise ConfigError(f"{path} has {count} columns. Allowed: {COLUMNS.allowed}.")
     for index in range(metadata.num_row_groups):
-        group = metadata.row_group(index)
-        if group.total_byte_size > ROW_TEXT.maximum:  # of smaller ones no value is too large
-            _check_row_group(f"{path}, row group {index + 1}", group)
+        place = f"{path}, row group {index + 1}"
+        _check_row_group(place, metadata.schema, metadata.row_group(index))
 
 
 def _text_columns(metadata: Any) -> list[str]:
@@ -129,15 +141,25 @@ def _text_columns(metadata: Any) -> list[str]:
     ]
 
 
-def _check_row_group(place: str, group: Any) -> None:
+def _num_values(rows: Any) -> int:
+    """The values in the lists and structs of a table or a batch of rows."""
+    arrays = (chunk for column in rows.columns for chunk in getattr(column, "chunks", [column]))
+    return sum(map(num_nested_values, arrays))
+
+
+def _check_row_group(place: str, schema: Any, group: Any) -> None:
     """Raise `ConfigError` for a row group that is too large, or whose values are on average."""
-    for column in map(group.column, range(group.num_columns)):
+    decoded = 0
+    for index in range(group.num_columns):
+        column = group.column(index)
         size, count = column.total_uncompressed_size, column.num_values
         if size - OVERHEAD > count * ROW_TEXT.maximum:
             raise ConfigError(
                 f"{place}: the column {column.path_in_schema!r} has {size:,} bytes in {count:,}"
                 f" values. Allowed: {ROW_TEXT.allowed} a value."
             )
-    if group.total_byte_size > ROW_GROUP_SIZE.maximum:
-        size = f"{group.total_byte_size:,}"
-        raise ConfigError(f"{place} has {size} bytes. Allowed: {ROW_GROUP_SIZE.allowed}.")
+        # values of a fixed length that rows share are in the file once, and in memory for each
+        decoded += count * max(VALUE_BYTES, schema.column(index).length)
+    size = max(group.total_byte_size, decoded)
+    if size > ROW_GROUP_SIZE.maximum:
+        raise ConfigError(f"{place} has {size:,} bytes. Allowed: {ROW_GROUP_SIZE.allowed}.")

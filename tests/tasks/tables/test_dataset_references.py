@@ -5,9 +5,10 @@ from pathlib import Path
 
 import pytest
 from datasets import Dataset, DatasetDict
+from huggingface_hub import constants
 
 from grupo.tasks import DatasetTasks
-from grupo.tasks.tables.dataset_references import check_hub_files
+from grupo.tasks.tables.dataset_references import HUB_FILES, check_files, check_hub_card
 from grupo.util.errors import ConfigError
 
 ROWS = [{"prompt": "1 + 1 =", "answer": "2"}]
@@ -65,6 +66,25 @@ def test_a_card_that_names_a_file_elsewhere_is_refused(folder, secret, settings)
         prompts(folder)
 
 
+@pytest.mark.parametrize(
+    "begin",
+    [
+        "---\npretty_name: a---b\n",
+        "---\n# ---\n",
+        "---\nsize: 1\r---\r",
+        "\n \n---\n",
+        "\ufeff---\n",
+        "---\r",
+        '---\nlicense: "\\x00"\n',
+    ],
+)
+def test_a_card_is_read_to_the_end_at_which_datasets_ends_it(folder, secret, begin):
+    config = f"configs:\n- config_name: default\n  data_files: {secret}\n---\n"
+    (folder / "README.md").write_bytes(f"{begin}{config}".encode())
+    with pytest.raises(ConfigError, match=r"README.md names|cannot read this folder"):
+        prompts(folder)
+
+
 def test_a_second_card_that_names_a_file_elsewhere_is_refused(folder, secret):
     settings = {"configs": [{"config_name": "default", "data_files": str(secret)}]}
     (folder / ".huggingface.yaml").write_text(json.dumps(settings))
@@ -97,15 +117,43 @@ def test_a_saved_split_elsewhere_is_refused(tmp_path):
         DatasetTasks(str(own), split="../other").load()
 
 
-def test_a_data_set_of_the_hub_names_files_of_the_hub():
-    check_hub_files("owner/name", {"train": ["hf://datasets/owner/name@1/train.csv"]})
-    for file in ("/home/user/secret.csv", "https://host/a.csv", "file:///a.csv"):
-        with pytest.raises(ConfigError, match=r"owner/name: it names the file"):
-            check_hub_files("owner/name", {"train": ["hf://datasets/owner/name@1/a.csv", file]})
+def test_files_of_a_data_set_are_in_its_folder_or_on_the_hub():
+    for place, outside in (
+        (HUB_FILES, ("/home/user/secret.csv", "https://host/a.csv", "file:///a.csv")),
+        ("/data/", ("/home/user/secret.csv", "/data/../secret.csv", "zip://a.csv::/data/a.zip")),
+    ):
+        own = f"{place}owner/name/train.csv"
+        check_files("name", place, {"train": [own]})
+        for file in outside:
+            with pytest.raises(ConfigError, match=r"name: it names the file"):
+                check_files("name", place, {"train": [own, file]})
+
+
+@pytest.fixture
+def hub_card(tmp_path: Path, monkeypatch) -> Path:
+    """The card of owner/name among the downloaded files of the hub."""
+    monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path))
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
+    repository = tmp_path / "datasets--owner--name"
+    write_rows(repository / "refs" / "main", []).write_text("1")
+    return write_rows(repository / "snapshots" / "1" / "README.md", [])
+
+
+def test_a_card_of_the_hub_that_names_an_address_is_refused_before_it_is_fetched(hub_card):
+    write_card(hub_card.parent, "data_files: [train.csv, hf://datasets/owner/other/train.csv]")
+    check_hub_card("owner/name")
+    for address in ("http://127.0.0.1:1/a.jsonl", "/home/user/secret.csv"):
+        write_card(hub_card.parent, f"data_files: {address}")
+        with pytest.raises(ConfigError, match=f"owner/name: README.md names '{address}'"):
+            check_hub_card("owner/name")
 
 
 def test_malformed_cards_are_left_to_their_reader(folder):
-    (folder / "README.md").write_text("---\nconfigs: [1, {data_files: 3}, {}]\n---\n")
+    write_card(folder, "data_files: train.jsonl")
     (folder / ".huggingface.yaml").write_text("[")
+    with pytest.raises(ConfigError, match=r"`datasets` cannot read this folder"):
+        prompts(folder)
+    (folder / ".huggingface.yaml").write_text("{}")
+    (folder / "README.md").write_text("---\nconfigs: [1, {data_files: 3}, {}]\n---\n")
     with pytest.raises(ConfigError, match=r"`datasets` cannot read this folder"):
         prompts(folder)
