@@ -1,7 +1,7 @@
 """An update on a GPU, forward and backward: FLOP/s and memory of every implementation."""
 
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
@@ -49,7 +49,7 @@ LOGP_FUNCTIONS = {"chunks": chunked_logp(), "full": full_logp}
 
 
 @contextmanager
-def gradient_checkpointing(model: PreTrainedModel) -> Iterator[None]:
+def gradient_checkpointing(model: PreTrainedModel) -> Generator[None]:
     """Store one activation per layer and recompute the others, as grupo's policies do."""
     with warnings.catch_warnings(action="ignore", category=FutureWarning):  # of transformers
         model.train().gradient_checkpointing_enable({"use_reentrant": False})
@@ -60,7 +60,7 @@ def gradient_checkpointing(model: PreTrainedModel) -> Iterator[None]:
 
 
 @contextmanager
-def no_checkpointing(model: PreTrainedModel) -> Iterator[None]:
+def no_checkpointing(model: PreTrainedModel) -> Generator[None]:
     """Store all activations for the backward pass."""
     yield
 

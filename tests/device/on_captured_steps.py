@@ -1,7 +1,7 @@
 """Captured decode steps on a simulated CUDA device, with graphs that repeat recorded operations."""
 
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
@@ -229,7 +229,7 @@ def test_graphs_of_a_device_share_their_stream_and_memory(monkeypatch):
             self.num_replays += 1
 
     @contextmanager
-    def graph_context(graph: Graph, **options: Any) -> Iterator[None]:
+    def graph_context(graph: Graph, **options: Any) -> Generator[None]:
         captures.append((graph, options))
         yield
 

@@ -1,7 +1,7 @@
 """A headless Chromium, and functions to inspect a page in it."""
 
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -99,7 +99,7 @@ class Browser:
 
 
 @contextmanager
-def browsing(folder: Path) -> Iterator[Browser]:
+def browsing(folder: Path) -> Generator[Browser]:
     browser = Browser(folder)
     try:
         yield browser

@@ -1,6 +1,6 @@
 """Rollouts of given text, and the tokens of their forward passes."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 
@@ -29,7 +29,7 @@ def conversation(policy: CausalPolicy, *turns: str) -> Rollout:
 
 
 @contextmanager
-def count_tokens(policy: CausalPolicy) -> Iterator[list[int]]:
+def count_tokens(policy: CausalPolicy) -> Generator[list[int]]:
     """Number of tokens of each forward pass."""
     counts = list[int]()
     embedding = policy.hf_model.get_input_embeddings()

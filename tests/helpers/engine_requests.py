@@ -1,6 +1,6 @@
 """Requests to local engines, reference log-probabilities, and records of model calls."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -127,7 +127,7 @@ class ModelCall:
 
 
 @contextmanager
-def record_model_calls(policy: CausalPolicy) -> Iterator[list[ModelCall]]:
+def record_model_calls(policy: CausalPolicy) -> Generator[list[ModelCall]]:
     """Records the prefills and decode steps of the policy's model."""
     calls: list[ModelCall] = []
 

@@ -3,7 +3,7 @@
 import base64
 import json
 import threading
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -87,7 +87,7 @@ def _handler(hub: FakeHub) -> type[BaseHTTPRequestHandler]:
 
 
 @contextmanager
-def fake_hub() -> Iterator[FakeHub]:
+def fake_hub() -> Generator[FakeHub]:
     """A running server."""
     hub = FakeHub()
     with ThreadingHTTPServer(("127.0.0.1", 0), _handler(hub)) as server:

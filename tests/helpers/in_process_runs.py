@@ -1,6 +1,6 @@
 """Training of a comparison's runs in the process of the test: a new process imports for seconds."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 
 import pytest
@@ -40,7 +40,7 @@ def train_one_by_one(
 
 
 @contextmanager
-def runs_in_process() -> Iterator[None]:
+def runs_in_process() -> Generator[None]:
     """Comparisons and trials of a cost estimate train their runs in this process."""
     with pytest.MonkeyPatch.context() as patch:
         for module in ("run", "cost_estimate"):

@@ -2,7 +2,7 @@
 
 import copy
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -118,7 +118,7 @@ def relative_error(actual: Tensor, expected: Tensor) -> float:
 
 
 @contextmanager
-def num_threads(count: int) -> Iterator[None]:
+def num_threads(count: int) -> Generator[None]:
     before = torch.get_num_threads()
     torch.set_num_threads(count)
     yield
@@ -126,7 +126,7 @@ def num_threads(count: int) -> Iterator[None]:
 
 
 @contextmanager
-def count_calls() -> Iterator[Counter[str]]:
+def count_calls() -> Generator[Counter[str]]:
     """Counts the native backend's work: `forward` passes, `decode` steps, recomputed `head`s."""
     counts = Counter[str]()
 

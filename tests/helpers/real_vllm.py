@@ -7,7 +7,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
@@ -195,7 +195,7 @@ def free_ports(count: int) -> int:
 
 
 @contextmanager
-def serving(python: str, model: str, count: int, *options: str) -> Iterator[tuple[str, ...]]:
+def serving(python: str, model: str, count: int, *options: str) -> Generator[tuple[str, ...]]:
     """The addresses of servers that `grupo serve` runs."""
     servers = RealServers(python, model, count, *options)
     try:

@@ -2,7 +2,7 @@
 
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,7 @@ BUSY = "import time\nend = time.monotonic() + 1200\nwhile time.monotonic() < end
 
 
 @contextmanager
-def busy_processes(count: int) -> Iterator[None]:
+def busy_processes(count: int) -> Generator[None]:
     """Processes that compete for the cores, so that threads are held back at random."""
     processes = [subprocess.Popen([sys.executable, "-c", BUSY]) for _ in range(count)]
     try:
@@ -26,7 +26,7 @@ def busy_processes(count: int) -> Iterator[None]:
 
 
 @contextmanager
-def training_process(root: Path, hash_seed: int) -> Iterator[TrainingProcess]:
+def training_process(root: Path, hash_seed: int) -> Generator[TrainingProcess]:
     # threads that wait sleep: spinning threads would slow each other down on a busy machine
     variables = {"PYTHONHASHSEED": str(hash_seed), "OMP_WAIT_POLICY": "passive"}
     process = TrainingProcess(root, variables)

@@ -1,7 +1,7 @@
 """A report server in a thread, and requests to it as bytes."""
 
 import socket
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from threading import Thread
@@ -11,7 +11,9 @@ from grupo.report.html.server import ReportServer
 
 
 @contextmanager
-def served(*folders: Path, limits: ConnectionLimits = ConnectionLimits()) -> Iterator[ReportServer]:
+def served(
+    *folders: Path, limits: ConnectionLimits = ConnectionLimits()
+) -> Generator[ReportServer]:
     with ReportServer(folders, limits=limits) as server:
         thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
         thread.start()

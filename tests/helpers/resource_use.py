@@ -5,7 +5,7 @@ import gc
 import os
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -72,7 +72,7 @@ def resource_use(at: int) -> Sample:
 
 
 @contextmanager
-def limited_peak(num_bytes: int) -> Iterator[None]:
+def limited_peak(num_bytes: int) -> Generator[None]:
     """Fail if the memory of the process grows by more at any moment within the block."""
     Path("/proc/self/clear_refs").write_text("5")  # the peak begins at what is in use now
     before = _peak_bytes()

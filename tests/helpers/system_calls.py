@@ -1,7 +1,7 @@
 """System calls of this process that change files in a folder, made through a hook."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -39,7 +39,7 @@ class FolderCalls:
 
 
 @contextmanager
-def system_calls_through(hook: SyscallHook, root: Path) -> Iterator[None]:
+def system_calls_through(hook: SyscallHook, root: Path) -> Generator[None]:
     """Make the calls of this process inside `root` through the hook."""
     calls = FolderCalls(root, hook)
     with pytest.MonkeyPatch.context() as patch:

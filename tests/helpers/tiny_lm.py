@@ -1,7 +1,7 @@
 """Tiny language models with random weights, and their rollouts."""
 
 import asyncio
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import cache
@@ -86,7 +86,7 @@ def save_model(
 
 
 @contextmanager
-def dense_attention(policy: CausalPolicy) -> Iterator[Any]:
+def dense_attention(policy: CausalPolicy) -> Generator[Any]:
     """The policy's model with the attention of transformers."""
     packed = policy.hf_model.config._attn_implementation
     policy.hf_model.set_attn_implementation("eager")

@@ -1,6 +1,6 @@
 """Old log-probabilities are recomputed if they differ by more than rounding explains."""
 
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from math import inf
 from typing import Any
@@ -18,7 +18,7 @@ from tests.helpers.training_recipes import base
 
 
 @contextmanager
-def scored_batches(policy: Any) -> Iterator[list[int]]:
+def scored_batches(policy: Any) -> Generator[list[int]]:
     """Rows of each batch that the policy evaluates without gradients."""
     rows = list[int]()
     signals = policy.signals

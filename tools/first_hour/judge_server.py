@@ -1,7 +1,7 @@
 """A server with OpenAI's chat protocol, in place of a model that scores answers."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Thread
@@ -33,7 +33,7 @@ class _Handler(BaseHTTPRequestHandler):
 
 
 @contextmanager
-def judge_server() -> Iterator[str]:
+def judge_server() -> Generator[str]:
     """Serve while the context is open; yields the base URL."""
     server = ThreadingHTTPServer(("127.0.0.1", 0), _Handler)
     Thread(target=server.serve_forever, daemon=True).start()

@@ -11,7 +11,7 @@ import socket
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Sequence
 from contextlib import ExitStack, contextmanager
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
@@ -65,7 +65,7 @@ class Page(BaseHTTPRequestHandler):
 
 
 @contextmanager
-def planted_host(folder: Path) -> Iterator[dict[str, Any]]:
+def planted_host(folder: Path) -> Generator[dict[str, Any]]:
     """The parameters of the attacks, while the planted files and the listeners exist."""
     file_secret, folder = secrets.token_hex(), folder.resolve()
     for name in (*PLANTED.values(), *MODULES):

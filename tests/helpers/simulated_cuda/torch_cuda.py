@@ -1,6 +1,6 @@
 """Functions of `torch.cuda` that need CUDA, for the simulated devices."""
 
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from types import SimpleNamespace
@@ -25,7 +25,7 @@ def set_device(device: Any) -> None:
 
 
 @contextmanager
-def on_device(device: Any) -> Iterator[None]:
+def on_device(device: Any) -> Generator[None]:
     before = index_of()
     set_device(device)
     try:
@@ -53,7 +53,7 @@ CURRENT_STREAM = ContextVar("CURRENT_STREAM", default=DEFAULT_STREAM)
 
 
 @contextmanager
-def in_stream(stream: Stream) -> Iterator[None]:
+def in_stream(stream: Stream) -> Generator[None]:
     before = CURRENT_STREAM.get()
     CURRENT_STREAM.set(stream)
     try:

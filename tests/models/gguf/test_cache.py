@@ -5,7 +5,7 @@ import resource
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -61,7 +61,7 @@ def test_two_processes_that_convert_at_once_have_the_same_folder(file, cache, lo
 
 
 @contextmanager
-def file_size_limit(limit: int) -> Iterator[None]:
+def file_size_limit(limit: int) -> Generator[None]:
     """Files of this process may have `limit` bytes."""
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (limit, before[1]))

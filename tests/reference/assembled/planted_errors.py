@@ -5,7 +5,7 @@ filter. `outcome` distinguishes it from an error that the method's reference doe
 """
 
 import copy
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, fields, is_dataclass, replace
 from typing import Any
@@ -154,7 +154,7 @@ def _swap_std(value: Any) -> Any:
 
 
 @contextmanager
-def _swapped_std() -> Iterator[None]:
+def _swapped_std() -> Generator[None]:
     """Standard deviations divide by n in place of n - 1, and the reverse."""
     std, population_std = group_ops.std, group_ops.population_std
 
