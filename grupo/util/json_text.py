@@ -3,6 +3,7 @@
 import json
 import math
 import re
+from collections import Counter
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -32,8 +33,8 @@ def parse_json(text: str, make_object: Callable[[Pairs], Any] = dict) -> Any:
 
     def unique(pairs: Pairs) -> Any:
         if len(dict(pairs)) < len(pairs):
-            keys = [key for key, _ in pairs]
-            twice = next(key for key in keys if keys.count(key) > 1)
+            counts = Counter(key for key, _ in pairs)
+            twice = next(key for key, count in counts.items() if count > 1)
             raise ValueError(f"the key {twice!r} occurs twice in an object")
         return make_object(pairs)
 

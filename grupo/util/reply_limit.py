@@ -1,4 +1,7 @@
-"""A limit on the bytes of each reply that a client of HTTP or of a program reads into memory."""
+"""A limit on the bytes of each reply that a client of HTTP or of a program reads into memory.
+
+And their codec, which a server may not choose: some of Python's take quadratic time.
+"""
 
 import sys
 from collections.abc import AsyncIterator, Callable
@@ -11,6 +14,14 @@ from grupo.util.limits import REPLY_SIZE
 UNCOMPRESSED = {"Accept-Encoding": "identity"}  # a compressed reply may be 1,000 times as large
 # called with the reason when the program of this context has printed a line beyond the limit
 on_long_line: ContextVar[Callable[[str], None]] = ContextVar("on_long_line")
+
+
+async def read_as_utf8(response: Any) -> None:
+    """Make the text of a reply that of UTF-8, whatever codec its server names.
+
+    A hook `response` of a client of httpx or httpx2.
+    """
+    response.encoding = "utf-8"
 
 
 async def limit_reply(response: Any) -> None:

@@ -1,6 +1,7 @@
 """Strict JSON."""
 
 import json
+import time
 
 import pytest
 
@@ -30,6 +31,14 @@ def nested(levels):
 def test_what_is_not_strict_json_is_rejected(text, message):
     with pytest.raises(ValueError, match=message):
         parse_json(text)
+
+
+def test_a_key_that_occurs_twice_is_found_at_once_among_many():
+    text = json.dumps({str(i): 0 for i in range(40_000)})
+    begun_at = time.monotonic()
+    with pytest.raises(ValueError, match="the key '39999' occurs twice"):
+        parse_json(f'{text[:-1]}, "39999": 0}}')
+    assert time.monotonic() - begun_at < 5
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 from grupo.envs.background_loop import BackgroundLoop
 from grupo.envs.bearer_token import auth_headers, without_token
 from grupo.envs.daemon_threads import call_in_worker
-from grupo.envs.openenv.validate import checked_schema
+from grupo.envs.openenv.validate import MAX_CHARS, checked_schema
 from grupo.util.errors import ConfigError
 from grupo.util.json_text import parse_json
 from grupo.util.optional_deps import optional_dependency
@@ -151,10 +151,13 @@ def action_schema(base_url: str, token_env: str) -> Mapping[str, Any]:
     try:
         # the client's own limit is one of each piece that arrives
         text = call_in_worker(partial(_read_schema, url, token_env), SCHEMA_SECONDS)
-        return checked_schema(without_token(parse_json(text)["action"], token_env))
+        reply = without_token(parse_json(text), token_env)
+        if not isinstance(reply, Mapping) or "action" not in reply:
+            raise ValueError(f"the reply is {ascii(reply)[:MAX_CHARS]}, no object with `action`")
+        return checked_schema(reply["action"])
     except ConfigError:
         raise
-    except (httpx.HTTPError, ValueError, TypeError, KeyError, OSError, RecursionError) as error:
+    except (httpx.HTTPError, ValueError, OSError) as error:
         reason = without_token(f"{type(error).__name__}: {error}", token_env)
         raise ConfigError(f"address: {url} has no schema of OpenEnv: {reason}") from None
 

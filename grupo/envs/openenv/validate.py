@@ -42,7 +42,8 @@ def checked_result(result: Any) -> tuple[Mapping[str, Any], float, bool]:
     Raises:
         RuntimeError: They have other types, or the reward is infinite.
     """
-    observation, reward, done = result.observation, result.reward or 0.0, result.done
+    observation, done = result.observation, result.done
+    reward = 0.0 if result.reward is None else result.reward
     try:
         check_depth(observation)
         value = float(reward) if isinstance(reward, int | float) else math.nan

@@ -11,6 +11,8 @@ from grupo.util.json_text import check_depth
 if TYPE_CHECKING:
     from jsonschema_rs import Draft202012Validator
 
+MAX_CHARS = 1 << 20  # of a schema as JSON, which each prompt holds
+
 
 class SchemaError(Exception):
     """A schema cannot be used; the message says why."""
@@ -28,8 +30,8 @@ def argument_error(schema: Mapping[str, Any], call_arguments: object) -> str:
 
     Raises:
         SchemaError: The schema is invalid, refers to something outside itself, has a pattern that
-            needs more than a linear-time engine (a backreference, or looking around), or is too
-            large with its references.
+            needs more than a linear-time engine (a backreference, or looking around), is too
+            long, or is too large or nested too deep with its references.
     """
     validator, depth = _validator(_text(schema))
     if not _fits_depth(call_arguments, depth):
@@ -47,12 +49,15 @@ def check_schema(schema: Mapping[str, Any]) -> None:
 
 
 def _text(schema: Mapping[str, Any]) -> str:
-    """A schema as JSON; raises `SchemaError` if it is nested too deep."""
+    """A schema as JSON; raises `SchemaError` if it is nested too deep, or too long."""
     try:
         check_depth(schema)
-        return json.dumps(schema)
+        text = json.dumps(schema)
     except ValueError as error:
         raise SchemaError(str(error)) from error
+    if len(text) > MAX_CHARS:
+        raise SchemaError(f"it is longer than {MAX_CHARS:,} characters")
+    return text
 
 
 def _fits_depth(value: object, depth: int) -> bool:

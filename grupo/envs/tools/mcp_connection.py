@@ -16,7 +16,13 @@ from grupo.util.errors import ConfigError
 from grupo.util.loader_errors import describe_error
 from grupo.util.optional_deps import optional_dependency
 from grupo.util.parent_death import ending_with_parent
-from grupo.util.reply_limit import UNCOMPRESSED, limit_reply, limited_lines, on_long_line
+from grupo.util.reply_limit import (
+    UNCOMPRESSED,
+    limit_reply,
+    limited_lines,
+    on_long_line,
+    read_as_utf8,
+)
 
 START_SECONDS = 30.0  # in which a server must have started and listed its tools
 CLOSE_SECONDS = 5.0
@@ -188,7 +194,7 @@ class McpConnection:
             http: Any = import_module("mcp.client.streamable_http")
             headers = {**auth_headers(self.token_env), **UNCOMPRESSED}
             client = http.create_mcp_http_client(headers=headers)
-            client.event_hooks = {"response": [_limit_but_events]}
+            client.event_hooks = {"response": [read_as_utf8, _limit_but_events]}
             await stack.enter_async_context(client)
             return http.streamable_http_client(self.address, http_client=client)
         command, *arguments = ending_with_parent(shlex.split(self.address))

@@ -4,6 +4,7 @@ import asyncio
 import hashlib
 import json
 import os
+from collections.abc import Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -18,7 +19,7 @@ from grupo.rewards.judges.endpoint_settings import EndpointSettings
 from grupo.rewards.judges.reply_cache import CorruptReply, ReplyCache
 from grupo.rewards.judges.retries import RequestFailure, failure_of, retrying
 from grupo.util.json_text import parse_json, without_lone_surrogates
-from grupo.util.reply_limit import UNCOMPRESSED, limit_reply
+from grupo.util.reply_limit import UNCOMPRESSED, limit_reply, read_as_utf8
 from grupo.util.secret_filter import without_secret
 from grupo.util.user_paths import parse_path
 
@@ -55,7 +56,7 @@ class ChatSession:
             max_retries=0,
             default_headers=UNCOMPRESSED,
             http_client=openai.DefaultAsyncHttpxClient(
-                follow_redirects=False, event_hooks={"response": [limit_reply]}
+                follow_redirects=False, event_hooks={"response": [read_as_utf8, limit_reply]}
             ),
         )
         self.slots = asyncio.Semaphore(endpoint.max_concurrency)
@@ -166,8 +167,7 @@ class ChatSession:
         """The reply as it may be cached, journaled and shown."""
         if len(self.api_key) < MIN_SECRET_CHARS:
             return reply
-        text, finish_reason = map(self._without_key, (reply.text, reply.finish_reason))
-        return replace(reply, text=text, finish_reason=finish_reason)
+        return replace(reply, text=self._without_key(reply.text))
 
 
 def request_key(base_url: str, request: dict[str, Any]) -> str:
@@ -178,22 +178,28 @@ def request_key(base_url: str, request: dict[str, Any]) -> str:
 
 def parse_completion(completion: Any) -> ChatReply:
     """The reply in a response; raises `ValueError` if the response has another shape."""
-    try:
-        choice = completion["choices"][0]
-        text = choice["message"]["content"]
-        counts = completion.get("usage") or {}
-        prompt_tokens, completion_tokens = (
-            int(counts.get(name) or 0) for name in ("prompt_tokens", "completion_tokens")
-        )
-        finish_reason = str(choice.get("finish_reason") or "stop")
-        if not all(0 <= n <= MAX_COUNTED_TOKENS for n in (prompt_tokens, completion_tokens)):
-            raise ValueError(f"usage: not 0 to {MAX_COUNTED_TOKENS} tokens")
-    except (KeyError, IndexError, TypeError, AttributeError, OverflowError) as error:
-        raise ValueError(f"{type(error).__name__}: {error} in {str(completion)[:80]}") from error
-    if not isinstance(text, str | None):
-        raise ValueError(f"the content is {str(text)[:80]}")
-    text, finish_reason = map(without_lone_surrogates, (text or "", finish_reason))
-    return ChatReply(text, finish_reason, prompt_tokens, completion_tokens)
+    match completion:
+        case {"choices": [{"message": {"content": str() | None as text}} as choice, *_]}:
+            # of other reasons, which the server may invent, none is kept: they could hold the key
+            reason = "length" if choice.get("finish_reason") == "length" else "stop"
+        case {"choices": [{"message": {"content": content}}, *_]}:
+            raise ValueError(f"the content is {str(content)[:80]}, no text")
+        case _:
+            raise ValueError(f"no choice with a message in {str(completion)[:80]}")
+    usage = completion.get("usage") or {}
+    counts = (_token_count(usage, name) for name in ("prompt_tokens", "completion_tokens"))
+    return ChatReply(without_lone_surrogates(text or ""), reason, *counts)
+
+
+def _token_count(usage: Any, name: str) -> int:
+    """A count in the usage of a response, where it may be missing."""
+    count = usage.get(name) if isinstance(usage, Mapping) else usage
+    if count is None:
+        return 0
+    if type(count) is not int or not 0 <= count <= MAX_COUNTED_TOKENS:
+        allowed = f"0 to {MAX_COUNTED_TOKENS}"
+        raise ValueError(f"usage: {name} is {str(count)[:80]}. Allowed: {allowed}")
+    return count
 
 
 def _hit(reply: ReplyOrError) -> Usage:

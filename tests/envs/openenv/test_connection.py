@@ -2,6 +2,7 @@
 
 import asyncio
 import http
+import json
 import traceback
 from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -98,6 +99,37 @@ def at_once(text):
     return lambda write, ended: write(text)
 
 
+@pytest.fixture
+def schema_of(monkeypatch):
+    """The schema of actions of a server with a given reply."""
+    pytest.importorskip("httpx", reason="httpx is not installed")
+    monkeypatch.setattr(connection, "SCHEMA_SECONDS", 1.0)
+    monkeypatch.setattr(connection, "MAX_SCHEMA_BYTES", 1 << 20)
+    ended = Event()
+    replies = []
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self):
+            self.send_response(200)
+            self.end_headers()
+            with suppress(OSError):
+                replies[-1](self.wfile.write, ended)
+
+        def log_message(self, *_):
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        Thread(target=server.serve_forever, daemon=True).start()
+
+        def ask(reply):
+            replies.append(reply)
+            return action_schema(f"http://127.0.0.1:{server.server_address[1]}", "")
+
+        yield ask
+        ended.set()
+        server.shutdown()
+
+
 @pytest.mark.parametrize(
     "reply",
     [
@@ -109,27 +141,14 @@ def at_once(text):
         at_once(b'{"action": {"properties": 1, "required": [{}]}}'),
     ],
 )
-def test_a_schema_that_never_ends_or_is_none_is_one_error(reply, monkeypatch):
-    pytest.importorskip("httpx", reason="httpx is not installed")
-    monkeypatch.setattr(connection, "SCHEMA_SECONDS", 1.0)
-    monkeypatch.setattr(connection, "MAX_SCHEMA_BYTES", 1 << 20)
-    ended = Event()
+def test_a_schema_that_never_ends_or_is_none_is_one_error(reply, schema_of):
+    with pytest.raises(ConfigError, match=r"^address: .* schema of "):
+        schema_of(reply)
 
-    class Handler(BaseHTTPRequestHandler):
-        def do_GET(self):
-            self.send_response(200)
-            self.end_headers()
-            with suppress(OSError):
-                reply(self.wfile.write, ended)
 
-        def log_message(self, *_):
-            pass
-
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        Thread(target=server.serve_forever, daemon=True).start()
-        try:
-            with pytest.raises(ConfigError, match=r"^address: .* schema of "):
-                action_schema(f"http://127.0.0.1:{server.server_address[1]}", "")
-        finally:
-            ended.set()
-            server.shutdown()
+@pytest.mark.parametrize("reply", ["[1]", "null", '"action"', '{"actions": {}}'])
+def test_a_reply_without_a_schema_is_shown(reply, schema_of):
+    shown = ascii(json.loads(reply))
+    with pytest.raises(ConfigError) as caught:
+        schema_of(at_once(reply.encode()))
+    assert f"the reply is {shown}, no object with `action`" in str(caught.value)

@@ -37,6 +37,9 @@ def test_a_malformed_schema_is_one_error(schema):
         (result({}, "1"), "reward is '1', no finite number"),
         (result({}, float("nan")), "reward is nan"),
         (result({}, 10**400), "malformed: int too large"),
+        (result({}, ""), "reward is '', no finite number"),
+        (result({}, []), r"reward is \[\], no finite number"),
+        (result({}, {}), r"reward is \{\}, no finite number"),
         (result({}, 1, "no"), "`done` is 'no'"),
     ],
 )

@@ -140,3 +140,79 @@ def test_half_a_character_in_the_arguments_is_an_error_of_the_call():
     schema = {"type": "object", "properties": {"a": {"type": "integer"}}}
     for arguments in ("\ud800", {"a": "\ud800"}):
         assert "surrogates not allowed" in argument_error(schema, arguments)
+
+
+def chained(count, wrap):
+    """Definitions of which each refers once to the next."""
+    links = {f"d{i}": wrap({"$ref": f"#/$defs/d{i + 1}"}) for i in range(count)}
+    return {"$defs": {**links, f"d{count}": {"type": "string"}}, "$ref": "#/$defs/d0"}
+
+
+@pytest.mark.parametrize("count", [300, 2_000])
+@pytest.mark.parametrize("wrap", [lambda link: link, lambda link: {"anyOf": [link]}])
+def test_a_long_chain_of_references_is_refused_at_once(count, wrap):
+    begun_at = time.monotonic()
+    with pytest.raises(SchemaError, match="lead more than 200 levels deep"):
+        check_schema(chained(count, wrap))
+    assert time.monotonic() - begun_at < 5
+
+
+def test_a_chain_of_references_below_the_limit_is_followed():
+    assert argument_error(chained(150, lambda link: link), 1) == '1 is not of type "string"'
+
+
+def nested(count, keyword, inner):
+    for _ in range(count):
+        inner = {"allOf": [inner], keyword: False}
+    return inner
+
+
+@pytest.mark.parametrize(
+    ("keyword", "inner", "arguments"),
+    [
+        ("unevaluatedProperties", {"properties": {"a": {"type": "integer"}}}, {"a": 1}),
+        ("unevaluatedItems", {"prefixItems": [{"type": "integer"}]}, [1]),
+    ],
+)
+def test_keywords_that_evaluate_parts_again_are_refused_ten_levels_deep(keyword, inner, arguments):
+    assert argument_error(nested(4, keyword, inner), arguments) == ""
+    begun_at = time.monotonic()
+    for count in (10, 40):
+        with pytest.raises(SchemaError, match="below `unevaluatedProperties` or"):
+            argument_error(nested(count, keyword, inner), arguments)
+    assert time.monotonic() - begun_at < 5
+
+
+def test_references_between_keywords_that_evaluate_parts_again_are_refused():
+    definitions = {
+        f"d{i}": {"anyOf": [{"$ref": f"#/$defs/d{i + 1}"}], "unevaluatedProperties": False}
+        for i in range(40)
+    }
+    schema = {"$defs": {**definitions, "d40": {"type": "object"}}, "$ref": "#/$defs/d0"}
+    with pytest.raises(SchemaError, match="unevaluatedItems"):
+        check_schema(schema)
+
+
+def test_arguments_of_a_schema_that_evaluates_itself_again_have_few_levels():
+    schema = {"contains": {"$ref": "#"}, "unevaluatedItems": False}
+    arguments = [[]]
+    for _ in range(40):
+        arguments = [arguments]
+    assert argument_error(schema, arguments) == "the arguments are nested deeper than 10 levels"
+
+
+def test_arguments_of_a_schema_with_many_levels_that_refers_to_itself_have_few_levels():
+    schema = {"type": "object", "properties": {"a": {"$ref": "#"}}}
+    for _ in range(45):
+        schema = {"anyOf": [schema]}
+    arguments = 3
+    for _ in range(100):
+        arguments = {"a": arguments}
+    begun_at = time.monotonic()
+    assert argument_error(schema, arguments) == "the arguments are nested deeper than 21 levels"
+    assert time.monotonic() - begun_at < 5
+
+
+def test_a_schema_beyond_the_limit_of_size_is_refused_before_its_parts_are_visited():
+    with pytest.raises(SchemaError, match="longer than 1,048,576 characters"):
+        check_schema({"title": "x" * (1 << 20)})

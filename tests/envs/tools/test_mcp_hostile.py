@@ -117,6 +117,18 @@ def test_an_event_beyond_the_limit_is_an_error():
         connection_of(f"{url}/mcp", (), "GRUPO_TEST_TOKEN").close()
 
 
+@pytest.mark.parametrize("codec", ["punycode", "rot13", "zlib_codec"])
+def test_the_codec_that_a_server_names_for_its_events_is_not_used(codec):
+    def reply(number):
+        result = {"content": [{"type": "text", "text": "ein schöner See"}]}
+        event = b"event: message\ndata: " + answer(number, result) + b"\n\n"
+        return event, f"text/event-stream; charset={codec}".encode()
+
+    with serving(answering({}, reply)) as (url, _):
+        assert tool_of(url)() == "ein schöner See"
+        connection_of(f"{url}/mcp", (), "GRUPO_TEST_TOKEN").close()
+
+
 # the SDK's server on standard input and output, with a tool that prints to its output itself
 PROGRAM = """
 import os, sys

@@ -78,11 +78,12 @@ def test_parameters_that_are_left_to_the_server_are_not_sent(fake):
         returns({**completion("good"), "usage": {"prompt_tokens": "many"}}),
         returns({**completion("good"), "usage": {"prompt_tokens": 10**400}}),
         returns({**completion("good"), "usage": {"completion_tokens": -1}}),
+        returns({**completion("good"), "usage": {"prompt_tokens": "1_0"}}),
     ],
     ids=[
         *("429", "408", "409", "500", "503", "closed", "broken JSON", "a list", "no choices"),
         *("content that is no text", "counts that are no numbers"),
-        *("a count beyond all numbers", "a count below 0"),
+        *("a count beyond all numbers", "a count below 0", "a count in a text"),
     ],
 )
 def test_a_passing_failure_is_retried_until_the_reply(fake, failure):
