@@ -14,6 +14,8 @@ from grupo.storage.line_sums import LINES_PER_BLOCK, LineSums
 from grupo.storage.media_files import FOLDER, MediaFiles
 from grupo.storage.syscalls import SyscallHook, direct_call, open_descriptor, write_all
 from grupo.util.errors import ConfigError
+from grupo.util.exit_codes import CommandError
+from grupo.util.user_paths import shell_path
 
 _APPEND = os.O_RDWR | os.O_APPEND | os.O_CREAT
 _STEP = re.compile(rb'\{"step": (\d{1,18})[,}]')
@@ -154,11 +156,15 @@ class Journal:
 
 
 def _append_offset(file: int, path: Path) -> int:
-    """The offset of the next line; raises after a torn line, which would swallow it."""
+    """The offset of the next line; raises `CommandError` after a torn line, which would swallow it.
+
+    The run has stopped then and can be resumed.
+    """
     size = os.fstat(file).st_size
     if size and os.pread(file, 1, size - 1) != b"\n":
-        remedy = "Truncate it first: Journal.truncate(snapshot)."
-        raise ConfigError(f"{path} ends in a torn line. {remedy}")
+        problem = "another program has changed it, or a write was cut"
+        remedy = f"`grupo resume {shell_path(path.parent)}` removes the line and repeats its step."
+        raise CommandError(f"{path} ends in a torn line: {problem}. {remedy}")
     return size
 
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from grupo.util.limits import JSON_DEPTH, JSON_FILE_SIZE
+from grupo.util.limits import JSON_DEPTH, JSON_FILE_SIZE, Limit
 
 Pairs = list[tuple[str, Any]]
 _SURROGATE = re.compile(r"[\ud800-\udfff]")  # Python joins pairs when it reads them
@@ -53,10 +53,10 @@ def parse_json(text: str, make_object: Callable[[Pairs], Any] = dict) -> Any:
     return value
 
 
-def read_limited(path: Path) -> str:
-    """The text of a file; raises `ValueError` if it is no UTF-8 or exceeds `JSON_FILE_SIZE`."""
-    if path.stat().st_size > JSON_FILE_SIZE.maximum:
-        raise ValueError(f"{path} is too large. Allowed: {JSON_FILE_SIZE.allowed}")
+def read_limited(path: Path, limit: Limit = JSON_FILE_SIZE) -> str:
+    """The text of a file; raises `ValueError` if it is no UTF-8 or exceeds the limit."""
+    if path.stat().st_size > limit.maximum:
+        raise ValueError(f"{path} is too large. Allowed: {limit.allowed}")
     return path.read_bytes().decode("utf-8")
 
 

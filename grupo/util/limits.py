@@ -52,6 +52,18 @@ JSON_FILE_SIZE = Limit(
     "bytes",
     "the file is read into memory whole; a recipe has about 5,000 bytes",
 )
+RECIPE_FILE_SIZE = Limit(
+    "a recipe or a pipeline in TOML or YAML",
+    2**16,
+    "bytes",
+    "its parser takes up to ten seconds for a megabyte; recipes have a few thousand bytes",
+)
+YAML_VALUES = Limit(
+    "values and keys of a YAML file",
+    10_000,
+    "values",
+    "each takes 60 microseconds; recipes have hundreds",
+)
 TASK_LINE_SIZE = Limit(
     "a line of a .jsonl file of tasks",
     64 * 2**20,
@@ -141,6 +153,8 @@ LIMITS = (
     CODE_DEPTH,
     JSON_DEPTH,
     JSON_FILE_SIZE,
+    RECIPE_FILE_SIZE,
+    YAML_VALUES,
     TASK_LINE_SIZE,
     TASK_ROWS,
     GENERATED_TASKS,

@@ -82,6 +82,9 @@ def nearest(name: str, allowed: Iterable[str], cutoff: float = 0.6) -> str:
     for synonym in SYNONYMS.get(name.lower().replace("-", "_"), ()):
         if synonym in names:
             return synonym
+    longest = max(map(len, names), default=0)
+    if len(name) > (2 / cutoff - 1) * longest:  # no similarity of so long a text reaches the cutoff
+        return ""
     reordered = [known for known in names if sorted(_key(known)) == sorted(_key(name))]
     close = reordered or get_close_matches(name, names, n=1, cutoff=cutoff)
     return close[0] if close else ""

@@ -122,7 +122,9 @@ def test_files_of_many_small_parts_are_not_read_to_their_end(part, monkeypatch):
     small = Limit("reads", 1000, "reads", "a test")
     monkeypatch.setattr(counted_file, "MEDIA_READS", small)
     assert as_media(*PARTS[part](100))
-    with pytest.raises(ConfigError, match=r"takes more than 1,000 reads\. Allowed: at most 1,000 r"):
+    with pytest.raises(
+        ConfigError, match=r"takes more than 1,000 reads\. Allowed: at most 1,000 r"
+    ):
         as_media(*PARTS[part](1000))
 
 
@@ -261,7 +263,7 @@ def test_a_value_of_another_type_is_one_error(kind, value, problem):
 
 @pytest.mark.parametrize("fps", [0.02, 1000])
 def test_the_frame_rate_of_a_video_is_kept_within_the_allowed_ones(fps):
-    assert as_media("video", {"video": [FRAME, FRAME], "fps": fps}).fps == fps
+    assert as_media("video", {"video": [FRAME, FRAME], "fps": fps}).fps == fps  # pyright: ignore
 
 
 def test_a_damaged_animation_prints_no_warning(recwarn):

@@ -44,6 +44,18 @@ def test_foreign_host_names_are_forbidden(tmp_path):
         assert request(server, path, Host="localhost:9000")[0] == 200  # through a tunnel
 
 
+def test_a_second_host_header_is_forbidden(tmp_path):
+    with served(write_run(tmp_path)) as server:
+        for hosts in (("localhost:1", "evil.example:1"), ("localhost:1", "localhost:1"), ()):
+            connection = http.client.HTTPConnection("127.0.0.1", server.server_port, timeout=10)
+            connection.putrequest("GET", f"/{server.secret}/run/0", skip_host=True)
+            for host in hosts:
+                connection.putheader("Host", host)
+            connection.endheaders()
+            assert connection.getresponse().status == 403
+            connection.close()
+
+
 def test_server_listens_on_the_loopback_only(tmp_path):
     with served(write_run(tmp_path)) as server:
         assert server.server_address[0] == "127.0.0.1"

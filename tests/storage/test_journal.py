@@ -6,6 +6,7 @@ import pytest
 
 from grupo.storage.journal import DamagedJournal, Journal, JournalSnapshot
 from grupo.util.errors import ConfigError
+from grupo.util.exit_codes import EXIT_STOPPED, CommandError
 
 RECORDS = [{"step": 0, "loss": 0.1}, {"step": 1, "text": "é\n"}, {"step": 2, "loss": float("nan")}]
 LOADED = [*RECORDS[:2], {"step": 2, "loss": "NaN"}]
@@ -79,8 +80,9 @@ def test_damaged_line_before_the_last_is_rejected_with_its_number(journal):
 
 def test_append_after_a_torn_line_is_rejected(journal):
     journal.path.write_bytes(journal.path.read_bytes()[:-1])
-    with pytest.raises(ConfigError, match="torn line"):
+    with pytest.raises(CommandError, match=r"torn line: .*\. `grupo resume .*` removes") as raised:
         journal.append({"step": 3})
+    assert raised.value.exit_code == EXIT_STOPPED
 
 
 def test_truncation_inside_a_line_or_past_the_end_is_rejected(journal):

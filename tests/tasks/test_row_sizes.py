@@ -136,7 +136,9 @@ def test_values_in_the_lists_of_a_row_are_counted(tmp_path, monkeypatch):
     path = tmp_path / "a.parquet"
     assert len(load_column(path, pa.array(rows))) == 5
     assert parquet.ParquetTable(path).read(4)[1]["x"] == rows[4]
-    with pytest.raises(ConfigError, match=r"a row has 11 values in lists\. Allowed: at most 10 val"):
+    with pytest.raises(
+        ConfigError, match=r"a row has 11 values in lists\. Allowed: at most 10 val"
+    ):
         load_column(path, pa.array([*rows, [[1] * 4, [1] * 5]]))
     with pytest.raises(ConfigError, match=r"a row has 11 values"):
         parquet.ParquetTable(path).read(5)

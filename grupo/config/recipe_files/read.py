@@ -1,5 +1,6 @@
 """The data of a recipe file, and the lines at which its fields stand."""
 
+import re
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
@@ -9,9 +10,16 @@ import yaml
 
 from grupo.util.errors import ConfigError, suggest
 from grupo.util.json_text import check_depth, read_limited
+from grupo.util.limits import JSON_DEPTH, RECIPE_FILE_SIZE, YAML_VALUES
 from grupo.util.user_paths import is_recipe_file, parse_path
 
 TEXT_TAG = "tag:yaml.org,2002:str"
+MAX_KEY_PARTS = 20  # the time of a key of TOML grows with their square
+# strings of TOML, which may end with the file, and comments
+TOML_TEXTS = re.compile(
+    r'''"""(?:\\[\s\S]|[^\\])*?(?:"{3,5}|\Z)|"(?:\\.|[^"\\\n])*"|#.*'''
+    r"""|'''[\s\S]*?(?:'{3,5}|\Z)|'[^'\n]*'"""
+)
 
 
 def read_data(path: Path) -> tuple[dict[str, Any], dict[str, int]]:
@@ -26,9 +34,9 @@ def read_data(path: Path) -> tuple[dict[str, Any], dict[str, int]]:
         siblings = [p.name for p in folder.glob("*") if is_recipe_file(p.name)]
         raise ConfigError(f"There is no file {str(path)!r}. {suggest(path.name, siblings)}")
     try:
-        text = read_limited(path)
+        text = read_limited(path, RECIPE_FILE_SIZE)
         is_toml = path.suffix.lower() == ".toml"
-        data, lines = (tomllib.loads(text), {}) if is_toml else _read_yaml(text)
+        data, lines = (_read_toml(text), {}) if is_toml else _read_yaml(text)
         check_depth(data)
     except (ValueError, RecursionError, yaml.YAMLError) as error:
         kind = path.suffix.lstrip(".").upper()
@@ -46,14 +54,33 @@ class _StrictLoader(yaml.SafeLoader):
     `!!timestamp soon`.
     """
 
+    num_values = 0
+    depth = 0
+
     def compose_node(self, parent: Any, index: Any) -> Any:
         event = self.peek_event()
         line = event.start_mark.line + 1
+        self.num_values += 1
+        if self.num_values > YAML_VALUES.maximum:
+            raise ValueError(f"line {line}: too many values. Allowed: {YAML_VALUES.allowed}")
         if isinstance(event, yaml.AliasEvent):
             raise ValueError(f"line {line}: aliases such as *{event.anchor} are not allowed")
         if event.tag not in (None, TEXT_TAG):
             raise ValueError(f"line {line}: tags such as {event.tag} are not allowed")
-        return super().compose_node(parent, index)
+        self.depth += 1
+        if self.depth > JSON_DEPTH.maximum:
+            raise ValueError(f"line {line}: nested too deep. Allowed: {JSON_DEPTH.allowed}")
+        node = super().compose_node(parent, index)
+        self.depth -= 1
+        return node
+
+
+def _read_toml(text: str) -> dict[str, Any]:
+    """The data of a TOML text; raises `ValueError` for keys of more than `MAX_KEY_PARTS`."""
+    bare = TOML_TEXTS.sub("x", text).replace(" ", "").replace("\t", "")
+    if max(word.count(".") for word in re.split(r"[^\w.-]+", bare)) >= MAX_KEY_PARTS:
+        raise ValueError(f"a key has too many parts. Allowed: at most {MAX_KEY_PARTS}")
+    return tomllib.loads(text)
 
 
 def _read_yaml(text: str) -> tuple[Any, dict[str, int]]:

@@ -178,10 +178,11 @@ class _Handler(BaseHTTPRequestHandler):
         if has_body or "Transfer-Encoding" in self.headers:
             return error_response(HTTPStatus.REQUEST_ENTITY_TOO_LARGE)
         secret, path_parts, query = _split_target(self.path)
-        host = (self.headers.get("Host") or "").rpartition(":")[0]
-        # checking the host prevents DNS rebinding: a foreign name that resolves to this machine
+        # checking the host prevents DNS rebinding: a foreign name that resolves to this machine;
+        # the port may be that of an SSH tunnel
+        hosts = [host.rpartition(":")[0] for host in self.headers.get_all("Host", [])]
         is_authorized = secrets.compare_digest(secret.encode(), self.server.secret.encode())
-        if host not in HOST_NAMES or not is_authorized:
+        if len(hosts) != 1 or hosts[0] not in HOST_NAMES or not is_authorized:
             return error_response(HTTPStatus.FORBIDDEN)
         try:
             content = self.server.content(path_parts, lambda n: int(query.get(n, ["0"])[0]))

@@ -231,3 +231,27 @@ def test_missing_file_is_named_with_the_nearest_spelling(load, tmp_path):
     load(START.format("", ""))
     with pytest.raises(ConfigError, match=r"There is no file .*Did you mean 'recipe\.toml'\?"):
         load_recipe_file(tmp_path / "recip.toml")
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "problem"),
+    [
+        ("a.toml", "seed = [" + 2**15 * "1," + "]", "is too large. Allowed: at most 65,536 bytes"),
+        ("a.yaml", "method: " + 2**16 * "a", "is too large. Allowed: at most 65,536 bytes"),
+        ("a.yaml", "seed: [" + 10_000 * "1," + "]", "values. Allowed: at most 10,000 values"),
+        ("a.yaml", 20_000 * "[", "nested too deep. Allowed: at most 100 levels"),
+        ("a.toml", 20 * "a." + "a = 1", "a key has too many parts. Allowed: at most 20"),
+        ("a.toml", "[" + 20 * "'a' . " + "a]", "a key has too many parts. Allowed: at most 20"),
+        ("a.toml", "x = {" + 20 * '"\\"". ' + "a=1}", "a key has too many parts. Allowed: at mo"),
+    ],
+)
+def test_a_file_that_takes_seconds_to_parse_is_refused(load, name, text, problem):
+    with pytest.raises(ConfigError, match=problem):
+        load(text, name)
+
+
+def test_dots_in_texts_numbers_and_comments_are_no_parts_of_a_key(load):
+    dots = 50 * "a."
+    texts = f'# {dots}\nmetadata = ["{dots}", \'{dots}\', 0.1, """{dots}""""]'
+    with pytest.raises(ConfigError, match="metadata: there is no such field"):
+        load(f"{texts}\n", "a.toml")
