@@ -28,28 +28,28 @@ class StepFilter(Protocol):
     def __call__(self, groups: Sequence[Group], /) -> Sequence[Group]: ...
 
     def finish_step(
-        self, kept: Sequence[Group], sampled: Sequence[Group], num_prompts: int, /
+        self, kept: Sequence[Group], sampled: Sequence[Group], num_groups: int, /
     ) -> Sequence[Group]:
-        """The groups that are trained on, of which the first `num_prompts` will be.
+        """The groups that are trained on, of which the first `num_groups` will be.
 
         Args:
             kept: The groups that the filter kept in each round.
             sampled: All groups of the step, without failed rollouts.
-            num_prompts: Number of groups to train on.
+            num_groups: Number of groups to train on.
         """
         ...
 
 
 def filter_step(
-    group_filter: Filter, kept: Sequence[Group], sampled: Sequence[Group], num_prompts: int
+    group_filter: Filter, kept: Sequence[Group], sampled: Sequence[Group], num_groups: int
 ) -> Sequence[Group]:
     """The last pass of a filter, over all groups of a step; arguments as of `finish_step`.
 
-    At most `num_prompts` groups are left.
+    At most `num_groups` groups are left.
     """
     if isinstance(group_filter, StepFilter):
-        kept = group_filter.finish_step(kept, sampled, num_prompts)
-    return kept[:num_prompts]
+        kept = group_filter.finish_step(kept, sampled, num_groups)
+    return kept[:num_groups]
 
 
 def keep_all(groups: Sequence[Group]) -> Sequence[Group]:
@@ -128,11 +128,11 @@ class KeepAccuracy:
         return [group for group in groups if not self._distance(group)]
 
     def finish_step(
-        self, kept: Sequence[Group], sampled: Sequence[Group], num_prompts: int
+        self, kept: Sequence[Group], sampled: Sequence[Group], num_groups: int
     ) -> Sequence[Group]:
         """The kept groups and, if they are too few, the closest of the others."""
         others = [group for group in sampled if self._distance(group)]
-        return [*kept, *sorted(others, key=self._distance)[: max(0, num_prompts - len(kept))]]
+        return [*kept, *sorted(others, key=self._distance)[: max(0, num_groups - len(kept))]]
 
     def _distance(self, group: Group) -> float:
         """Distance of the group's fraction of correct rollouts from the interval."""

@@ -30,7 +30,7 @@ class Ranks(Protocol):
         """Note the number of the step that begins, from 1, for reports about the ranks."""
         ...
 
-    def set_rank_report_file(self, file: Path) -> None:
+    def start_rank_report(self, file: Path) -> None:
         """Write a report about all ranks to a file, each second from now on."""
         ...
 
@@ -58,7 +58,7 @@ class SingleRank:
     def begin_step(self, number: int) -> None:
         pass
 
-    def set_rank_report_file(self, file: Path) -> None:
+    def start_rank_report(self, file: Path) -> None:
         file.unlink(missing_ok=True)  # the report of several ranks that trained this run before
 
     def exchange(self, data: bytes, phase: Phase, channel: Channel = "update") -> list[bytes]:

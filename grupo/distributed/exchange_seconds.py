@@ -25,7 +25,7 @@ class _OtherRank:
     def begin_step(self, number: int) -> None:
         pass
 
-    def set_rank_report_file(self, file: Path) -> None:
+    def start_rank_report(self, file: Path) -> None:
         pass
 
     def exchange(self, data: bytes, phase: Phase, channel: Channel = "update") -> list[bytes]:

@@ -109,7 +109,7 @@ class Presence:
         ranks = "; ".join(lost) or "all ranks still send heartbeats"
         return f"The exchange '{phase}' failed: {ranks}."
 
-    def set_rank_report_file(self, file: Path) -> None:
+    def start_rank_report(self, file: Path) -> None:
         """Write where every rank is into a file, now and with each heartbeat."""
         self.report_file = file
         self.woken.set()

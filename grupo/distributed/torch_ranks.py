@@ -72,9 +72,9 @@ class TorchRanks:
     def begin_step(self, number: int) -> None:
         self.presence.step = number
 
-    def set_rank_report_file(self, file: Path) -> None:
+    def start_rank_report(self, file: Path) -> None:
         if self.rank == 0:
-            self.presence.set_rank_report_file(file)
+            self.presence.start_rank_report(file)
 
     def exchange(self, data: bytes, phase: Phase, channel: Channel = "update") -> list[bytes]:
         group = self.groups[channel]

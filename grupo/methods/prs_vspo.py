@@ -133,10 +133,10 @@ class InformativeCopies:
         return keep_nonzero_std(groups)
 
     def finish_step(
-        self, kept: Sequence[Group], sampled: Sequence[Group], num_prompts: int
+        self, kept: Sequence[Group], sampled: Sequence[Group], num_groups: int
     ) -> Sequence[Group]:
-        """The first `num_prompts` kept groups, with the number of copies."""
-        trained = kept[:num_prompts]
+        """The first `num_groups` kept groups, with the number of copies."""
+        trained = kept[:num_groups]
         copies = Counter(group.task.key for group in trained)
         return [_with_term(group, copies[group.task.key]) for group in trained]
 

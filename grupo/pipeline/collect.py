@@ -1,4 +1,4 @@
-"""Collection of rollouts as tasks: pairs of the best and the worst rollout, or solving rollouts."""
+"""Samples rollouts and writes them as tasks: `completion` for SFT, `chosen`/`rejected` for DPO."""
 
 import json
 from collections.abc import Callable, Mapping, Sequence
@@ -13,24 +13,24 @@ from grupo.core.types import Group, Rollout, Task
 from grupo.distributed.base import Ranks
 from grupo.distributed.exchange import exchange_json, sum_counts
 from grupo.distributed.phase import Phase
-from grupo.pipeline.data_stage import new_data_file, sampled_policy
+from grupo.pipeline.data_stage import new_data_file, sampling_inputs
 from grupo.recipe import Recipe
 from grupo.rollouts.evaluate import sample_groups
-from grupo.rollouts.samplers import GroupSampler, Sampler
+from grupo.rollouts.samplers import FixedGroupSize, GroupSampler, Sampler
 from grupo.training.callbacks import Callback
 from grupo.util.exit_codes import EXIT_FAILED, CommandError
 from grupo.util.rng import derive_key
 
 COLLECTION_FILE = "tasks.jsonl"
 ROLLOUTS_AT_ONCE = 512  # rollouts that are sampled concurrently, or one group if it is larger
-Row = Mapping[str, Any]  # columns of a task, by name
+Row = Mapping[str, Any]  # the columns of one task in the written file, by name
 # (rollouts, solves) -> rows: makes rows from the scored rollouts of a group. `solves` returns True
 # for a rollout that solves its task.
 RowsOfGroup = Callable[[Sequence[Rollout], Callable[[Rollout], bool]], Sequence[Row]]
 
 
 @dataclass(frozen=True)
-class Collection:
+class SampledGroups:
     """The groups of a stage, and the number of tokens generated for them.
 
     Args:
@@ -43,7 +43,7 @@ class Collection:
 
 
 class NothingCollectedError(CommandError):
-    """No row was made from any group of a collection."""
+    """No row was made from any of the sampled groups."""
 
     exit_code = EXIT_FAILED
 
@@ -83,17 +83,18 @@ def best_against_worst_in_context(
 ) -> Sequence[Row]:
     """As `best_against_worst`, with the prompt of the rollouts in place of the task's prompt.
 
-    It is for samplers whose rollouts share a prompt that is not the task's prompt, such as reviews
-    of one answer.
+    Use this function with a sampler whose rollouts share another prompt than the task's. An example
+    is a sampler that generates several reviews of one answer.
 
     Args:
         rollouts: The scored rollouts of a group, which have the same prompt.
         solves: Not used.
     """
-    observations = [rollout.turns[0][0] for rollout in rollouts if rollout.turns]
-    prompts = [first if isinstance(first, str) else list(first) for first in observations[:1]]
     rows = best_against_worst(rollouts, solves)
-    return [{**row, "prompt": prompt} for row in rows for prompt in prompts]
+    if not rows:
+        return []
+    prompt = next(rollout.turns[0][0] for rollout in rollouts if rollout.turns)
+    return [{**row, "prompt": prompt if isinstance(prompt, str) else list(prompt)} for row in rows]
 
 
 def solved(rollouts: Sequence[Rollout], solves: Callable[[Rollout], bool]) -> Sequence[Row]:
@@ -116,51 +117,52 @@ def sample_collection(
     callback: Callback,
     ranks: Ranks,
     sampler: Sampler | None = None,
-) -> Collection:
+) -> SampledGroups:
     """Sample a group of scored rollouts for each training task of a recipe, with its policy.
 
     Args:
         recipe: The recipe.
         attempts: Number of sampled rollouts per task, if `sampler` is None.
-        count: Largest number of tasks, from the first task on; 0 for all tasks.
+        count: Only the first `count` tasks are used; 0 uses all tasks.
         callback: Receives a message about prompts that are too long.
         ranks: The processes that share the rollouts. Every rank returns the groups of all tasks.
         sampler: Generates the group of a task. None generates independent rollouts, as an
             evaluation does.
     """
-    size = max(1, ROLLOUTS_AT_ONCE // attempts)
     sampler = sampler or GroupSampler(attempts, recipe.evaluation.turn_strategy)
+    group_size = sampler.group_size if isinstance(sampler, FixedGroupSize) else 0
+    tasks_at_once = max(1, ROLLOUTS_AT_ONCE // (group_size or attempts))
     groups: list[Group] = []
     num_tokens = 0
-    with sampled_policy(recipe, count, callback, ranks) as sampled:
-        for first in range(0, len(sampled.tasks), size):
-            with generation_only():
-                actor = sampled.policy.actor(derive_key(recipe.seed, "collect", first))
-            tasks = sampled.tasks[first : first + size]
+    with sampling_inputs(recipe, count, callback, ranks) as inputs:
+        for first in range(0, len(inputs.tasks), tasks_at_once):
+            with generation_only():  # an actor made here keeps no activations for an update
+                actor = inputs.policy.actor(derive_key(recipe.seed, "collect", first))
+            tasks = inputs.tasks[first : first + tasks_at_once]
             resized = [replace(task, group_size=0) for task in tasks]  # 0: the sampler's group size
             groups += sample_groups(actor, recipe.env, resized, sampler, ranks)
             counts = exchange_json(
                 ranks, actor.generated_tokens, Phase.ANSWERS_COLLECTED, "generate"
             )
             num_tokens += sum(sum_counts(counts).values())
-    return Collection(groups, num_tokens)
+    return SampledGroups(groups, num_tokens)
 
 
 def write_collection(
     folder: Path,
     recipe: Recipe,
-    collection: Collection,
+    sampled_groups: SampledGroups,
     rows_of_group: RowsOfGroup,
     callback: Callback,
     *,
     seconds: float = 0.0,
 ) -> None:
-    """Write the rows of a collection as a file of tasks.
+    """Make rows of the sampled groups, and write each row as a task.
 
     Args:
         folder: The folder of the stage.
         recipe: The recipe of the stage.
-        collection: The groups, and the number of tokens generated for them.
+        sampled_groups: The groups, and the number of tokens generated for them.
         rows_of_group: Makes the rows of a group.
         callback: Receives a message about the result.
         seconds: Time in which the groups were generated, for the summary.
@@ -168,24 +170,24 @@ def write_collection(
     Raises:
         NothingCollectedError: `rows_of_group` makes no row from any group.
     """
-    groups = collection.groups
-    solves = with_default_reward_term(recipe.evaluation.success, recipe.env)
+    groups = sampled_groups.groups
+    criterion = with_default_reward_term(recipe.evaluation.success, recipe.env)
     lines = [
         json.dumps({**_task_columns(group.task), **row}, allow_nan=False, default=_data_url)
         for group in groups
-        for row in rows_of_group([r for r in group.rollouts if not r.error], solves)
+        for row in rows_of_group([r for r in group.rollouts if not r.error], criterion)
     ]
     if not lines:
         raise NothingCollectedError(
-            f"{folder}: none of the {len(groups)} tasks has a row of"
-            f" {getattr(rows_of_group, '__name__', rows_of_group)}. Sample more attempts, or"
-            " begin with a policy that solves some tasks sometimes."
+            f"{folder}: {getattr(rows_of_group, '__name__', rows_of_group)} made no row from any of"
+            f" the {len(groups)} groups. Sample more rollouts per task, or begin with a policy that"
+            " solves some of the tasks."
         )
     summary = {
         "seed": recipe.seed,
         "tasks": len(groups),
         "rows": len(lines),
-        "tokens": collection.num_tokens,
+        "tokens": sampled_groups.num_tokens,
         "seconds": round(seconds, 2),
     }
     with new_data_file(folder / COLLECTION_FILE, summary) as path:

@@ -1,4 +1,4 @@
-"""Parts that stages share which write data: the sampling policy, and the file with its digest."""
+"""Functions for stages that write data: load the policy and the tasks, and write the data file."""
 
 import hashlib
 import os
@@ -34,12 +34,12 @@ from grupo.util.rng import seed_torch
 
 
 @dataclass(frozen=True)
-class SampledPolicy:
-    """The policy of a stage that samples rollouts, and the tasks that the policy attempts.
+class SamplingInputs:
+    """The policy and the tasks of a stage that samples rollouts.
 
     Args:
-        policy: The policy; the weights are synced to its engine.
-        tasks: The training tasks of the recipe, or the first ones of them.
+        policy: The policy, whose weights are synced to its engine.
+        tasks: The training tasks of the recipe, or the first of these tasks.
     """
 
     policy: Policy
@@ -47,10 +47,10 @@ class SampledPolicy:
 
 
 @contextmanager
-def sampled_policy(
+def sampling_inputs(
     recipe: Recipe, count: int, callback: Callback, ranks: Ranks
-) -> Generator[SampledPolicy]:
-    """The loaded policy of a recipe and its first `count` training tasks; 0 for all tasks."""
+) -> Generator[SamplingInputs]:
+    """Load the policy of a recipe and its first `count` training tasks; 0 for all tasks."""
     tasks: Sequence[Task]
     tasks, _ = load_tasks(recipe)
     seed_torch(recipe.seed, "build")  # new adapters are initialised at random, as in a run
@@ -64,7 +64,7 @@ def sampled_policy(
         check_tasks(policy, tasks)
         policy.sync_weights(policy.weight_sync.snapshot(), 0)
         number = min(count or len(tasks), len(tasks))
-        yield SampledPolicy(policy, [tasks[i] for i in range(number)])
+        yield SamplingInputs(policy, [tasks[i] for i in range(number)])
     finally:
         policy.weight_sync.close()
 

@@ -11,32 +11,35 @@ from torch import Tensor
 from grupo.core.component import check_field, component
 from grupo.util.errors import ConfigError
 
-Weights = Mapping[str, Tensor]
-# merges the tensors that have one name in several models, in float32; the weights sum to 1
+ModelWeights = Mapping[str, Tensor]  # by the name of the tensor
+# (tensors, shares) -> tensor: merges the tensors that have the same name in several models. The
+# tensors are float32, and the shares sum to 1.
 MergeRule = Callable[[Sequence[Tensor], Sequence[float]], Tensor]
 
+MISSING = "none (it is missing)"  # instead of a shape, for a model without the tensor
 
-def linear(tensors: Sequence[Tensor], weights: Sequence[float]) -> Tensor:
-    """Weighted mean of tensors: x_1 + sum_i w_i (x_i - x_1).
+
+def linear(tensors: Sequence[Tensor], shares: Sequence[float]) -> Tensor:
+    """Weighted mean of tensors: x_1 + sum_i share_i (x_i - x_1).
 
     In this form the mean of equal tensors is exactly that tensor, without rounding errors.
     Wortsman et al., 2022, arXiv:2203.05482.
 
     Args:
         tensors: Tensors of the same shape.
-        weights: Weight of each tensor; the weights sum to 1.
+        shares: Share of each tensor; the shares sum to 1.
 
     >>> linear([torch.tensor([1.0, 2.0]), torch.tensor([3.0, 2.0])], [0.75, 0.25])
     tensor([1.5000, 2.0000])
     """
     first = tensors[0]
     result = first.clone()
-    for tensor, weight in zip(tensors[1:], weights[1:], strict=True):
-        result += weight * (tensor - first)
+    for tensor, share in zip(tensors[1:], shares[1:], strict=True):
+        result += share * (tensor - first)
     return result
 
 
-def spherical(tensors: Sequence[Tensor], weights: Sequence[float]) -> Tensor:
+def spherical(tensors: Sequence[Tensor], shares: Sequence[float]) -> Tensor:
     """Spherical interpolation of two tensors, each of which is treated as one vector.
 
     Nearly parallel tensors are merged by `linear`.
@@ -44,7 +47,7 @@ def spherical(tensors: Sequence[Tensor], weights: Sequence[float]) -> Tensor:
 
     Args:
         tensors: Two tensors of the same shape.
-        weights: Weight of each tensor; the weights sum to 1.
+        shares: Share of each tensor; the shares sum to 1.
 
     >>> spherical([torch.tensor([1.0, 0.0]), torch.tensor([0.0, 1.0])], [0.5, 0.5])
     tensor([0.7071, 0.7071])
@@ -54,21 +57,21 @@ def spherical(tensors: Sequence[Tensor], weights: Sequence[float]) -> Tensor:
     cosine = float((first * second).sum() / norms) if norms > 0 else 1.0
     angle = math.acos(max(-1.0, min(1.0, cosine)))
     if math.sin(angle) < 1e-4:
-        return linear(tensors, weights)
-    first_coef, second_coef = (math.sin(weight * angle) / math.sin(angle) for weight in weights)
+        return linear(tensors, shares)
+    first_coef, second_coef = (math.sin(share * angle) / math.sin(angle) for share in shares)
     return first_coef * first + second_coef * second
 
 
 @component
 class WeightMerge:
-    """The merged weights of several stages.
+    """Specifies a policy whose weights are a merge of the policies of several stages.
 
     The adapters of a stage are merged into its model before the models are merged.
 
     Args:
-        shares: Share of each stage, by a reference to the stage: `{"sft": 0.5, "dpo@best": 0.5}`. A
-            reference ends in `@best` or `@STEP` for a checkpoint; otherwise it stands for the last
-            checkpoint. The shares sum to 1.
+        shares: The share of each stage, as in `{"sft": 0.5, "dpo@best": 0.5}`. A key refers to a
+            checkpoint of a stage: `sft` to the last one, `sft@best` to the best one, and `sft@100`
+            to that of step 100. The shares sum to 1.
         rule: Merges the tensors that have the same name: `linear`, or `spherical` for two stages.
 
     >>> WeightMerge({"sft": 0.5, "dpo": 0.5}).shares
@@ -79,23 +82,25 @@ class WeightMerge:
     rule: MergeRule = linear
 
     def __post_init__(self) -> None:
-        given: Any = self.shares
-        pairs = tuple(given.items()) if isinstance(given, Mapping) else given
+        shares: Any = self.shares
+        pairs = tuple(shares.items()) if isinstance(shares, Mapping) else shares
         object.__setattr__(self, "shares", pairs)
         check_field(self, "shares", _are_shares(pairs), 'shares by stage: {"a": 0.5, "b": 0.5}')
-        total = sum(weight for _, weight in pairs)
+        total = sum(share for _, share in pairs)
         is_one = math.isclose(total, 1, abs_tol=1e-6)
         check_field(self, "shares", is_one, f"shares that sum to 1; these sum to {total:g}")
         references = [reference for reference, _ in pairs]
         are_distinct = len(set(references)) == len(references)
-        check_field(self, "shares", are_distinct and len(references) > 1, "two or more stages")
+        check_field(
+            self, "shares", are_distinct and len(references) > 1, "two or more different stages"
+        )
         can_merge = self.rule is not spherical or len(pairs) == 2
         check_field(self, "rule", can_merge, "linear, or spherical for two stages")
 
     @property
     def pairs(self) -> tuple[tuple[str, float], ...]:
         """Pairs of a reference to a stage and the share of this stage."""
-        return tuple(dict(self.shares).items())
+        return tuple(dict(self.shares).items())  # narrows the type of `shares`
 
     @property
     def references(self) -> tuple[str, ...]:
@@ -116,19 +121,19 @@ def _are_shares(pairs: Any) -> bool:
 
 @dataclass(frozen=True)
 class MergedWeights(Mapping[str, Tensor]):
-    """The merged tensors by name. A tensor is computed when it is read.
+    """The tensors of a merged model by name. A tensor is computed when it is read.
 
     Args:
         sources: The tensors of each model, by name. All models have the same names and shapes.
-        weights: Weight of each model; the weights sum to 1.
+        shares: Share of each model; the shares sum to 1.
         rule: Merges the tensors that have the same name.
 
     Raises:
         ConfigError: Tensors of two models differ in name or shape.
     """
 
-    sources: Sequence[Weights]
-    weights: Sequence[float]
+    sources: Sequence[ModelWeights]
+    shares: Sequence[float]
     rule: MergeRule = linear
 
     def __post_init__(self) -> None:
@@ -138,7 +143,7 @@ class MergedWeights(Mapping[str, Tensor]):
 
     def __getitem__(self, name: str) -> Tensor:
         tensors = [source[name].detach().to("cpu", torch.float32) for source in self.sources]
-        return self.rule(tensors, self.weights)
+        return self.rule(tensors, self.shares)
 
     def __iter__(self):
         return iter(self.sources[0])
@@ -154,14 +159,14 @@ def check_same_shapes(
 
     Args:
         shapes: The shapes of each model's tensors, by name.
-        names: Names of the models, for the message.
+        names: Names of the models, for the message; by default "model 1", "model 2" and so on.
     """
-    for number, other in enumerate(shapes[1:], 1):
+    names = names or [f"model {number}" for number in range(1, len(shapes) + 1)]
+    for other, name in zip(shapes[1:], names[1:], strict=True):
         if differing := shapes[0].items() ^ other.items():
             tensor = min(differing)[0]
-            first, second = (names[0], names[number]) if names else ("the first", f"model {number}")
             raise ConfigError(
-                f"start: {tensor!r} has shape {shapes[0].get(tensor, 'none')} in {first} and"
-                f" {other.get(tensor, 'none')} in {second}. Allowed: a merge of models with the"
+                f"start: {tensor!r} has shape {shapes[0].get(tensor, MISSING)} in {names[0]} and"
+                f" {other.get(tensor, MISSING)} in {name}. Allowed: a merge of models with the"
                 " same shapes."
             )

@@ -137,7 +137,8 @@ class Pipeline:
         if stage.when and (isinstance(start, WeightMerge) or start == OWN_POLICY):
             raise ConfigError(
                 f"Pipeline.stages: {stage.name!r}: when: {stage.when!r}. Allowed for a stage that"
-                " starts from one other stage: the condition reads the evaluation of that stage."
+                " starts from one other stage, because the condition reads the evaluation of that"
+                " stage."
             )
 
 
@@ -190,7 +191,7 @@ def start_references(start: str | WeightMerge) -> tuple[str, ...]:
     """The references in `PipelineStage.start`, such as "sft@best"; () for `OWN_POLICY`."""
     if isinstance(start, WeightMerge):
         return start.references
-    return (start,) if start else ()
+    return () if start == OWN_POLICY else (start,)
 
 
 def _start_stage_names(stage: PipelineStage) -> Iterator[str]:
@@ -212,7 +213,8 @@ def _start_stage_names(stage: PipelineStage) -> Iterator[str]:
 def _recipe_references(recipe: Recipe) -> Iterator[tuple[str, str]]:
     """Pairs (field, stage name), for each field of the recipe that refers to a stage.
 
-    A task source is an object that loads tasks; here it loads them from the output of a stage.
+    Two kinds of fields refer to a stage: task sources, which load tasks that the stage wrote, and
+    models that the stage exported.
     """
     for task_source in task_sources_from_stages(recipe):
         yield f"tasks: {type(task_source).__name__}", task_source.stage
@@ -223,7 +225,8 @@ def _recipe_references(recipe: Recipe) -> Iterator[tuple[str, str]]:
 def check_stage_outputs(pipeline: Pipeline) -> None:
     """Raise `ConfigError` if a recipe takes a model or tasks from a stage without such an output.
 
-    The name of a stage's output tells its kind: a model, a survey or a collection.
+    The output name of a stage shows the kind of its output: an exported model, the tasks with their
+    solve rates (a survey), or rows made of rollouts (a collection).
     """
     for stage in pipeline.stages:
         for name in stages_used_as_models(stage.recipe):

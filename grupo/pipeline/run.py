@@ -47,7 +47,8 @@ def run_pipeline(
         make_callback: Makes the callback of a stage from the folder of the stage.
 
     Raises:
-        ConfigError: A stage cannot work, or the folder is not empty. No stage has begun.
+        ConfigError: A stage cannot work, or the folder is not empty. The error is raised before the
+            first stage begins.
         ConditionFailedError: The condition of a stage with `otherwise="stop"` does not hold. With
             `otherwise="skip"`, the stage is skipped.
     """
@@ -79,8 +80,8 @@ def resume_pipeline(run: str | Path, make_callback: CallbackFactory = no_callbac
         make_callback: Makes the callback of a stage from the folder of the stage.
 
     Raises:
-        ConfigError: The folder has no pipeline, or the pipeline has objects that existed only in
-            the memory of the process that created it.
+        ConfigError: The folder has no pipeline, or its file cannot store all objects of the
+            pipeline. An example is a lambda, which only the first process had.
     """
     root, ranks = Path(run), launched_ranks()
     if not is_pipeline(root):
@@ -99,7 +100,7 @@ def run_stages(
 
     Args:
         pipeline: The pipeline.
-        root: The folder of the pipeline, which this process has locked.
+        root: The folder of the pipeline. Rank 0 holds its lock.
         make_callback: Makes the callback of a stage from the folder of the stage.
         ranks: The processes that train together.
     """
@@ -109,7 +110,7 @@ def run_stages(
         is_skipped = False
         has_ended = (execution.folder / SUMMARY).is_file()  # every stage writes it at its end
         if not broadcast_from_rank_0(ranks, has_ended, Phase.STAGE_STATUS_READ):
-            is_skipped = progress.must_skip(execution)
+            is_skipped = progress.must_skip(execution)  # may raise ConditionFailedError
             callback = make_callback(execution.folder) if ranks.rank == 0 else NullCallback()
             callback.on_message(describe_execution(execution, len(executions), skipped=is_skipped))
             if not is_skipped:

@@ -128,7 +128,7 @@ class SurveyStage:
         name: Name of the stage and of its folder.
         recipe: The recipe with the policy, environment, tasks and success criterion.
         attempts: Number of sampled rollouts per task.
-        count: Largest number of tasks, from the first task on; 0 for all tasks.
+        count: Only the first `count` tasks are used; 0 uses all tasks.
         start: As for `Stage`.
         when: As for `Stage`.
         otherwise: As for `Stage`.
@@ -160,7 +160,7 @@ class CollectStage:
         name: Name of the stage and of its folder.
         recipe: The recipe with the policy, environment and tasks.
         attempts: Number of sampled rollouts per task.
-        count: Largest number of tasks, from the first task on; 0 for all tasks.
+        count: Only the first `count` tasks are used; 0 uses all tasks.
         rows: Makes the rows of a group, such as `best_against_worst` or `solved`.
         start: As for `Stage`.
         when: As for `Stage`.
@@ -185,12 +185,12 @@ class CollectStage:
 
     def run(self, folder: Path, recipe: Recipe, callback: Callback, ranks: Ranks) -> None:
         started_at = perf_counter()
-        collection = sample_collection(
+        sampled_groups = sample_collection(
             recipe, self.attempts, self.count, callback, ranks, self.sampler
         )
         if ranks.rank == 0:
             seconds = perf_counter() - started_at
-            write_collection(folder, recipe, collection, self.rows, callback, seconds=seconds)
+            write_collection(folder, recipe, sampled_groups, self.rows, callback, seconds=seconds)
 
 
 @component

@@ -7,7 +7,7 @@ from typing import Any
 from grupo.config.success import with_default_reward_term
 from grupo.distributed.base import Ranks
 from grupo.evidence.survey import survey_tasks, write_survey
-from grupo.pipeline.data_stage import new_data_file, sampled_policy
+from grupo.pipeline.data_stage import new_data_file, sampling_inputs
 from grupo.recipe import Recipe
 from grupo.training.callbacks import Callback
 
@@ -22,18 +22,18 @@ def write_stage_survey(
     Args:
         folder: The folder of the stage.
         recipe: The recipe.
-        attempts: Sampled rollouts per task.
-        count: Number of tasks at most; 0: all.
+        attempts: Number of sampled rollouts per task.
+        count: Only the first `count` tasks are used; 0 uses all tasks.
         callback: Receives a message about the result.
-        ranks: The processes that share the rollouts; the first writes.
+        ranks: The processes that share the rollouts. Rank 0 writes the survey.
     """
     start = perf_counter()
     success = with_default_reward_term(recipe.evaluation.success, recipe.env)
-    with sampled_policy(recipe, count, callback, ranks) as sampled:
+    with sampling_inputs(recipe, count, callback, ranks) as inputs:
         parts = survey_tasks(
-            sampled.policy,
+            inputs.policy,
             recipe.env,
-            sampled.tasks,
+            inputs.tasks,
             attempts=attempts,
             success=success,
             turn_strategy=recipe.evaluation.turn_strategy,

@@ -37,9 +37,9 @@ class SuccessCriterion:
     """A rollout solves its task if a reward term, without its weight, is at least `min_reward`.
 
     Args:
-        reward_term: Name of the reward term. "total" is the weighted sum of all terms, and so is ""
-            here. A run replaces "" by the first reward term of its environment, if there is one
-            (`with_default_reward_term`).
+        reward_term: Name of the reward term; "total" is the weighted sum of all terms. A run
+            replaces "" by the first reward term of its environment (`with_default_reward_term`). If
+            there is none, or outside a run, "" means "total".
         min_reward: Smallest value with which a rollout solves its task.
     """
 
@@ -93,7 +93,7 @@ class EvalResult:
         sampled: Mean over tasks of the fraction of sampled attempts that solve the task.
         pass_at_k: For each k, the estimated fraction of tasks solved at least once in k attempts.
         num_failed: Number of rollouts that could not be scored. A failed rollout counts as not
-            solved. If all rollouts of a proportion failed, its values are NaN.
+            solved. A proportion is NaN if all rollouts failed from which it is computed.
         num_generated_actions: Number of tokens (or denoising steps) generated for all attempts.
         first_error: Error of the first failed rollout; "" if no rollout failed.
         demonstration_scores: Scores of held-out demonstrations; None if the evaluation has none.
@@ -170,7 +170,7 @@ def evaluate(
         actor.fork("sampled"), env, tasks, num_attempts, turn_strategy, ranks
     )
     num_generated_actions = sum(actor.generated_tokens.values())  # forks count in the same mapping
-    counts = exchange_json(ranks, num_generated_actions, Phase.EVALUATION_ENDED, "generate")
+    counts = exchange_json(ranks, num_generated_actions, Phase.EVALUATION_ENDED, channel="generate")
     return scores_of_groups(
         greedy_groups,
         sampled_groups,
@@ -255,7 +255,8 @@ def sample_groups(
         )
 
     groups = dict(zip(indices, run_coroutine(sample_share()), strict=True))
-    return exchange_groups(ranks, groups, tasks, Phase.EVALUATION_GENERATED, "generate")
+    phase = Phase.EVALUATION_GENERATED
+    return exchange_groups(ranks, groups, tasks, phase, channel="generate")
 
 
 def pass_at_k(k: int, num_attempts: int, num_correct: int) -> float:

@@ -4,8 +4,8 @@ A task statistic summarises the earlier groups of a task in a few numbers. These
 state of the statistic. The history stores the states and not the groups. The memory of a task
 therefore does not grow with the number of its groups. The history also keeps:
 
-- replays: rollouts that the sampler reads when their task is drawn again (`Task.replays`). They are
-  not those of the replay buffer, which the update trains on;
+- replays: rollouts that the sampler reads when their task is drawn again (`Task.replays`). The
+  rollouts of the replay buffer are others: the update trains on those;
 - unfinished rollouts, until a later step draws their task again and continues them;
 - demonstrations: correct answers of the policy, for samplers that show them with similar tasks.
 """
@@ -23,19 +23,20 @@ from grupo.core.kept_rollouts import KeepRule
 from grupo.core.task_statistic import ScoredGroup, TaskStatistic
 from grupo.core.types import Group, Rollout, Task
 from grupo.rollouts.demonstration_buffer import DemonstrationBuffer
-from grupo.rollouts.task_history import HistoryStore
+from grupo.rollouts.task_history import StatisticStore
 from grupo.storage import rollout_json
 
 MAX_GROUP_REWARDS = 8192  # number of mean rewards of groups that are kept for controllers
-MAX_REPLAY_TASKS = 4096  # number of tasks whose rollouts are kept for replay: those drawn last
+MAX_REPLAY_TASKS = 4096  # number of tasks with replays; the task drawn longest ago is removed
+NO_INDEX = -1  # `Rollout.index` of a rollout of an earlier step: each step numbers its own rollouts
 
 
 @dataclass
 class History:
     """The record of earlier steps that curricula, advantage estimators and controllers read.
 
-    Components only read the history. `collect_groups` changes a copy of it: tasks are counted, and
-    unfinished rollouts are taken. Only `State` changes the history itself.
+    Components only read the history. `StepGenerator` passes a copy to `collect_groups`, which
+    counts tasks and removes unfinished rollouts there. Only `State` changes the run's history.
 
     Args:
         num_tasks_drawn: Number of tasks that curricula have drawn so far.
@@ -51,12 +52,12 @@ class History:
     """
 
     num_tasks_drawn: int = 0
-    task_histories: HistoryStore = field(default_factory=HistoryStore)
+    task_histories: StatisticStore = field(default_factory=StatisticStore)
     metrics: dict[str, list[float]] = field(default_factory=dict)
     num_steps: int = 0
     replay_rollouts: dict[str, tuple[Rollout, ...]] = field(default_factory=dict)
     unfinished_rollouts: dict[str, tuple[Rollout, ...]] = field(default_factory=dict)
-    source_histories: HistoryStore = field(default_factory=HistoryStore)
+    source_histories: StatisticStore = field(default_factory=StatisticStore)
     demonstrations: DemonstrationBuffer = field(default_factory=DemonstrationBuffer)
 
     def copy(self) -> "History":
@@ -112,7 +113,9 @@ class History:
 
         A rollout is therefore continued only once.
         """
-        if task.unfinished_rollouts:  # a task drawn twice may carry rollouts that are already taken
+        # a curriculum may add unfinished rollouts to a task; if it drew the task twice, the first
+        # draw has taken these rollouts
+        if task.unfinished_rollouts:
             task = replace(task, unfinished_rollouts=())
         task = self.with_unfinished_rollouts(task)
         self.unfinished_rollouts.pop(task.key, None)
@@ -132,8 +135,8 @@ class History:
     ) -> None:
         """Append the groups of a step.
 
-        Failed and unfinished rollouts do not change the states of statistics, and are not kept for
-        replay or as demonstrations.
+        Failed and unfinished rollouts do not change the states of statistics, and are not kept as
+        replays or demonstrations.
 
         Args:
             step: Number of the step, from 0.
@@ -159,7 +162,7 @@ class History:
         key = group.task.key
         if group.task.unfinished_rollouts:  # this group has continued them
             self.unfinished_rollouts.pop(key, None)
-        new_rollouts = [replace(r, index=-1) for r in group.rollouts if r.unfinished]
+        new_rollouts = [replace(r, index=NO_INDEX) for r in group.rollouts if r.unfinished]
         if new_rollouts:
             earlier_rollouts = self.unfinished_rollouts.get(key, ())
             self.unfinished_rollouts[key] = (*earlier_rollouts, *new_rollouts)
@@ -171,8 +174,8 @@ class History:
         indices = sorted({i for rule in rules for i in rule(rollouts)})
         if not indices:
             return
-        # -1: later steps number the rollouts of their batches anew
-        self.replay_rollouts[task.key] = tuple(replace(rollouts[i], index=-1) for i in indices)
+        kept = (rollouts[i] for i in indices)
+        self.replay_rollouts[task.key] = tuple(replace(rollout, index=NO_INDEX) for rollout in kept)
         if len(self.replay_rollouts) > MAX_REPLAY_TASKS:
             del self.replay_rollouts[next(iter(self.replay_rollouts))]
 
@@ -218,7 +221,7 @@ class History:
         task_statistics: tuple[TaskStatistic, ...] = (),
         source_statistics: tuple[TaskStatistic, ...] = (),
     ) -> "History":
-        """Return the history from its saved data: the inverse of `to_data` and `tensors`.
+        """Restore a history from the values of `to_data` and `tensors`.
 
         Args:
             data: The history as JSON data.
@@ -228,12 +231,12 @@ class History:
         """
         return cls(
             data["tasks_drawn"],
-            HistoryStore.from_tensors(_without_prefix(tensors, "tasks."), task_statistics),
+            StatisticStore.from_tensors(_without_prefix(tensors, "tasks."), task_statistics),
             {name: list(values) for name, values in data["metrics"].items()},
             data["num_steps"],
             _rollouts_from_data(data["replay_rollouts"]),
             _rollouts_from_data(data["unfinished_rollouts"]),
-            HistoryStore.from_tensors(_without_prefix(tensors, "sources."), source_statistics),
+            StatisticStore.from_tensors(_without_prefix(tensors, "sources."), source_statistics),
             DemonstrationBuffer.from_data(data["demonstrations"]),
         )
 

@@ -1,9 +1,10 @@
 """The replay buffer of a run: a bounded number of stored rollouts of earlier steps, over all tasks.
 
-A segment is a file with the rollouts that one training step added (`grupo.storage.segments`). The
-segments are in the run folder. For each rollout, memory holds twenty bytes: its priority, its step,
-and the position of its first byte in the segment of that step. A checkpoint contains these values
-and the length and checksum of each segment.
+A segment holds the rollouts that one training step added (`grupo.storage.segments`). In a run, the
+segments are files in the run folder. Memory then holds only twenty bytes for each rollout: its
+priority, its step, and the position of its first byte in the segment of that step. A checkpoint
+contains these values and the length and checksum of each segment. Without a run folder, the
+segments are in memory.
 """
 
 import zlib
@@ -23,7 +24,8 @@ from grupo.storage.safetensors import StoredTensors
 from grupo.storage.segments import SegmentFiles, Segments, SegmentsInMemory, from_line, to_line
 
 REPLAY_BUFFER = "replay_buffer"  # in a checkpoint, the name of the file with the buffer's tensors
-SEGMENT_CHECKSUMS = "written"  # tensor in it: step, bytes and CRC-32 of each segment (S, 3)
+# in this file, the tensor (S, 3) with the step, the length in bytes and the CRC-32 of each segment
+SEGMENT_CHECKSUMS = "written"
 ValuesPerAction = tuple[tuple[float, ...], ...]  # a number per action, for each row of a rollout
 
 
@@ -33,7 +35,7 @@ class StoredRollout:
 
     Args:
         task_key: Key of the rollout's task.
-        task_source: Source of the rollout's task.
+        task_source: Family or file that the task comes from (`Task.source`).
         rollout: The rollout.
         old_logp: Old log-probability of each action, the denominator of the ratio.
         advantage: Advantage of each action, from the step that generated the rollout.
@@ -51,7 +53,7 @@ class StoredRollout:
 
     @classmethod
     def from_data(cls, data: Mapping[str, Any]) -> "StoredRollout":
-        """The stored rollout of which `to_data` returned this data."""
+        """Restore a stored rollout from `to_data`."""
         values: dict[str, Any] = {**data, "rollout": rollout_json.from_data(data["rollout"])}
         for name in ("old_logp", "advantage"):
             values[name] = tuple(map(tuple, data[name]))
@@ -94,7 +96,7 @@ class ReplayBuffer:
         return StoredRollout.from_data(from_line(line, self.segments))
 
     def to_lines(self, rollouts: Sequence[StoredRollout]) -> list[bytes]:
-        """Each rollout as one line of JSON, the form in which `append` takes rollouts."""
+        """Each rollout as one line of JSON, as `append` takes it; images are stored beside it."""
         return [to_line(rollout.to_data(), self.segments) for rollout in rollouts]
 
     def append(
@@ -122,9 +124,9 @@ class ReplayBuffer:
         self.segment_checksums[step] = (len(content), zlib.crc32(content))
         oldest_step = int(self.step[0])
         self.segment_checksums = {
-            step: checksum
-            for step, checksum in self.segment_checksums.items()
-            if step >= oldest_step
+            segment_step: checksum
+            for segment_step, checksum in self.segment_checksums.items()
+            if segment_step >= oldest_step
         }
         if isinstance(self.segments, SegmentsInMemory):
             self.segments.keep_only(self.segment_checksums)

@@ -1,4 +1,4 @@
-"""A store of task statistics: their states after the earlier groups of each task or source."""
+"""A store of the states of task statistics after the earlier groups of each task or source."""
 
 import json
 from array import array
@@ -16,12 +16,13 @@ from grupo.util.errors import ConfigError
 
 
 @dataclass(eq=False)
-class HistoryStore(Mapping[str, TaskHistory]):
+class StatisticStore(Mapping[str, TaskHistory]):
     """The history of each task by its key, in the order of the first group of each task.
 
-    The history of a task has one state per statistic. A state is a fixed number of values, however
-    many groups were appended. A store without statistics is empty. In a second store of a run, the
-    keys are the names of task sources (`Task.source`): each history is that of all their tasks.
+    The history of a task has one state per statistic, and no groups. A state has a fixed number of
+    values, however many groups were appended. A store without statistics is empty. A run has a
+    second store for task sources: a key is then the name of a source (`Task.source`), and its
+    history is that of all tasks of the source.
 
     Args:
         statistics: The statistics whose states are stored.
@@ -52,9 +53,9 @@ class HistoryStore(Mapping[str, TaskHistory]):
         """The initial states of the statistics: the history of a task without a group."""
         return TaskHistory(states=self._states(self._initial_row))
 
-    def copy(self) -> "HistoryStore":
+    def copy(self) -> "StatisticStore":
         """A copy that does not change when groups are appended to this store."""
-        return HistoryStore(self.statistics, self.row_of_key, self.state_values[:])
+        return StatisticStore(self.statistics, self.row_of_key, self.state_values[:])
 
     def append(self, key: str, group: ScoredGroup) -> None:
         """Update the states of a task with one more group of the task.
@@ -85,8 +86,8 @@ class HistoryStore(Mapping[str, TaskHistory]):
     @classmethod
     def from_tensors(
         cls, tensors: Mapping[str, Tensor], statistics: tuple[TaskStatistic, ...]
-    ) -> "HistoryStore":
-        """The store whose `tensors` returned the argument, with the same statistics."""
+    ) -> "StatisticStore":
+        """Restore a store from its `tensors`, with the same statistics."""
         keys = json.loads(tensors["keys"].numpy().tobytes())
         row_of_key = {key: row for row, key in enumerate(keys)}
         return cls(statistics, row_of_key, array("d", tensors["numbers"].tolist()))

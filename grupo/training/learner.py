@@ -26,7 +26,7 @@ from grupo.recipe import Recipe
 from grupo.rollouts.evaluate import EvalResult
 from grupo.rollouts.history import History
 from grupo.rollouts.replay_buffer import ReplayBuffer
-from grupo.rollouts.task_history import HistoryStore
+from grupo.rollouts.task_history import StatisticStore
 from grupo.storage.fault_injection import kill_point
 from grupo.storage.segments import Segments, SegmentsInMemory
 from grupo.training.collect.async_rollouts import (
@@ -34,7 +34,7 @@ from grupo.training.collect.async_rollouts import (
     GenerationState,
     with_stale_correction,
 )
-from grupo.training.collect.generation import Generation
+from grupo.training.collect.generation import StepGenerator
 from grupo.training.collect.groups import CollectedGroups
 from grupo.training.collect.tasks import select_usable_tasks
 from grupo.training.evaluation import evaluate_held_out
@@ -85,11 +85,10 @@ class Learner:
     Args:
         recipe: Everything that the run chooses.
         ranks: The processes that train together.
-        recipe_of_step: Returns the recipe of a step, from the number of the step, counted from 0.
-            If the run was extended after that step, the recipe differs from `recipe` in fields that
-            an extension may change. By default every step has `recipe`.
+        recipe_of_step: Returns the recipe of a step, by its number from 0. A step from before the
+            run was extended has an earlier recipe. By default every step has `recipe`.
         segments: The storage for the rollouts of the replay buffer; by default memory.
-        step_durations: Returns the seconds of each step, measured in the first pass of the step.
+        step_durations: The seconds of each step. A repeated step counts as in its first execution.
 
     Raises:
         ConfigError: The tasks do not fit the policy, the method or the environment.
@@ -115,7 +114,7 @@ class Learner:
             recipe, self.policy, tasks
         )
         self.reward_messages = ()
-        # the check scores a text; the rewards of a policy without a chat tokenizer score images
+        # the check scores a text; a policy without a chat tokenizer generates images
         if hasattr(self.policy, "chat_tokenizer"):
             self.reward_messages = tuple(check_reward_functions(recipe.env, self.tasks[0]))
         method = recipe.method
@@ -133,8 +132,8 @@ class Learner:
             self.aux_models,
             self.tasks,
             history=History(
-                task_histories=HistoryStore(method.requires.task_statistics),
-                source_histories=HistoryStore(method.requires.source_statistics),
+                task_histories=StatisticStore(method.requires.task_statistics),
+                source_histories=StatisticStore(method.requires.source_statistics),
             ),
             replay_buffer=ReplayBuffer(
                 capacity=method.requires.replay_buffer, segments=segments or SegmentsInMemory()
@@ -143,11 +142,11 @@ class Learner:
             step_durations=step_durations,
         )
         self.rollout_queue = self.state.rollout_queue
-        self.generation = Generation(recipe, self.policy, self.tasks, self.rollout_queue, ranks)
+        self.step_generator = StepGenerator(
+            recipe, self.policy, self.tasks, self.rollout_queue, ranks
+        )
         self.stopwatch = Stopwatch()
         self.step_messages: list[str] = []
-        # max_staleness is the sum of the steps generated ahead and of the later steps in which an
-        # unfinished group may continue
         self.steps_ahead = split_max_staleness(recipe).steps_ahead
         if self.steps_ahead:
             self.policy.generate_from_weight_copy()
@@ -167,23 +166,18 @@ class Learner:
         collected = generated_step.collected
         self.state.record_collected(generated_step.num_tasks_drawn, collected.unfinished_groups)
         check_rewards_in_range(method, collected.kept_groups)
-        batch_builder = self._batch_builder(method)
-        batch = batch_builder(collected)
+        builder = self._batch_builder(method)
+        batch = builder(collected)
         replay_metrics = Metrics()
-        if self.state.replay_buffer.capacity:
-            replayer = Replayer(
-                self.state.replay_buffer,
-                batch_builder.collate,
-                batch_builder.add_method_signals,
-                self.ranks,
-            )
+        if (buffer := self.state.replay_buffer).capacity:
+            replayer = Replayer(buffer, builder.collate, builder.add_method_signals, self.ranks)
             replayed = replayer(method.replay, collected, batch, step, recipe.seed)
             collected, batch, replay_metrics = replayed.collected, replayed.batch, replayed.metrics
         signals = ActionSignals()  # the updater fills it
         update_metrics = Metrics()
         if collected.kept_groups:
-            updater = self._updater()
-            update_metrics = updater(
+            update = self._updater()
+            update_metrics = update(
                 method, batch, learning_rates=learning_rates, step=step, action_signals=signals
             )
         step_metrics = metrics.group_metrics(collected, batch)
@@ -197,7 +191,7 @@ class Learner:
         # times differ between ranks, and schedules and controllers may read them
         step_metrics = broadcast_from_rank_0(self.ranks, step_metrics, Phase.STEP_ENDED)
         kl = measured_kl(self.recipe_of_step(step).early_stopping, step_metrics)
-        # `recipe.method` still has its controllers; the history keeps the metrics that they read
+        # in `method` the controllers are replaced by numbers; `recipe.method` has the controllers
         self.state.record_step(collected.sampled_groups, step_metrics, recipe.method, kl)
         kill_point("step/recorded")
         return TrainStepResult(collected, batch, step_metrics, signals, tuple(self.step_messages))
@@ -205,15 +199,13 @@ class Learner:
     def evaluate(self, label: str) -> EvalResult:
         """Attempt the evaluation tasks, and record the scores in the state under `label`."""
         stopwatch = Stopwatch()
-        # The evaluation loads other weights for generation, such as averages. Rollouts that are
-        # generated ahead need the weights that are loaded now: wait for these rollouts.
+        # rollouts that are generated ahead need the present weights; an evaluation loads others
         self.rollout_queue.wait_all()
         optimizers = self.state.optimizers.values()
-        # external usage is work of rewards outside this process, such as calls of judges
         with use_averaged_weights(*optimizers), count_external_usage() as own_usage:
             self.policy.sync_weights(self.policy.weight_sync.snapshot(), self.state.step)
             result = evaluate_held_out(self.recipe, self.policy, self.eval_tasks, self.ranks)
-            self.policy.weight_sync.release_memory()
+            self.policy.weight_sync.release_memory()  # of the inference engine
         usage_of_ranks = exchange_json(self.ranks, own_usage, Phase.EVALUATION_ENDED)
         seconds = broadcast_from_rank_0(self.ranks, stopwatch.elapsed, Phase.EVALUATION_ENDED)
         self.state.record_evaluation(label, result, seconds, sum_counts(usage_of_ranks))
@@ -233,10 +225,13 @@ class Learner:
         return tuple(filter(None, lines))
 
     def close(self) -> None:
-        """Cancel the generation of queued steps, and end the processes that generate."""
+        """Cancel the generation of queued steps and end the weight sync.
+
+        After a run without an error, several ranks first wait: each needs the rollouts of all.
+        """
         is_ended_by_error = sys.exc_info()[0] is not None
         if self.ranks.size > 1 and not is_ended_by_error:
-            self.rollout_queue.wait_all()  # the other ranks need the rollouts of this rank
+            self.rollout_queue.wait_all()
         try:
             self.rollout_queue.close()
         finally:
@@ -249,27 +244,21 @@ class Learner:
         rates = (recipe.learning_rate, recipe.aux_head_learning_rate)
         schedules = (recipe.method, recipe.stale_correction, *rates)
         progress = recipe.progress(state.step, state.generated_tokens, state.training_seconds)
-        method, stale_correction, *rates = resolve_schedules(
-            schedules, progress, state.history.metrics
-        )
+        values = resolve_schedules(schedules, progress, state.history.metrics)
+        method, stale_correction, *rates = values
         if recipe.max_staleness:
             method = with_stale_correction(method, stale_correction)
         return method, dict(zip((OPTIMIZER, AUX_HEAD_OPTIMIZER), rates, strict=True))
 
     def _generate_step(self, method: Method) -> GeneratedStep:
-        """Return the groups of this step.
-
-        The groups are generated now, unless asynchronous rollouts generated them during the updates
-        of earlier steps.
-        """
+        """Return the groups of this step, generated now or during the updates of earlier steps."""
         history = self.state.history
-        start = GenerationState(history.num_tasks_drawn, self.state.unfinished_groups)
-        step = self.state.step
+        initial = GenerationState(history.num_tasks_drawn, self.state.unfinished_groups)
+        generator, step = self.step_generator, self.state.step
         if not self.steps_ahead:
-            return self.generation.generate_now(method, history, start, step, self.stopwatch)
+            return generator.generate_now(method, history, initial, step, self.stopwatch)
         end = min(step + self.steps_ahead + 1, self.recipe_of_step(step).max_steps)
-        steps = range(step, end)
-        return self.generation.generate_ahead(method, history, start, steps, self.stopwatch)
+        return generator.generate_ahead(method, history, initial, range(step, end), self.stopwatch)
 
     def _batch_builder(self, method: Method) -> BatchBuilder:
         return BatchBuilder(

@@ -31,11 +31,13 @@ from grupo.training.update.records import response_records, rollout_records
 class Trainer:
     """Runs training to its end: steps, logs, evaluations and checkpoints.
 
+    A run is extended when it is resumed with a changed recipe, such as a larger `max_steps`.
+
     Args:
         learner: Runs the steps.
         run_folder: The folder of the run.
-        lock: The lock of the run folder, for the caller's `with` block. A rank that only reads the
-            folder has `nullcontext()` in its place.
+        lock: The lock of the run folder. The trainer only stores it; the caller holds the lock by a
+            `with` block. A rank that only reads the folder gets `nullcontext()` instead.
         callback: Receives the events of the run.
     """
 
@@ -55,9 +57,10 @@ class Trainer:
         self.state = learner.state
         self.has_reported_error = False
         self.ranks = learner.ranks  # `ranks.rank` is this process; rank 0 writes the files
-        # a run with one rank deletes the rank report of an earlier start with several ranks
-        with explain_disk_errors("The run is not resumed"):
-            self.ranks.set_rank_report_file(run_folder.folder / RANK_REPORT_FILE)
+        # Of several ranks, rank 0 reports in this file where each rank is. A run with one rank
+        # deletes the file of an earlier start with several ranks.
+        with explain_disk_errors("The run is not started"):
+            self.ranks.start_rank_report(run_folder.folder / RANK_REPORT_FILE)
 
     def __call__(self) -> dict[str, Any]:
         """Train to the end and return the summary; a finished run is not trained further."""
@@ -85,16 +88,16 @@ class Trainer:
     def restore(self) -> None:
         """Restore the newest complete checkpoint, if the run has one.
 
-        Rank 0 restores first and removes the lines of later steps from the journals of the run. The
-        other ranks wait for rank 0, because they read these files.
+        Rank 0 restores first. It also removes the lines of the steps after the checkpoint from the
+        run's journals. The other ranks wait for rank 0, because they read these files.
         """
         if self.ranks.rank:
             exchange_json(self.ranks, None, Phase.CHECKPOINT_RESTORED)  # a barrier
         with suppress(NoCheckpoint):
             self._restore_checkpoint()
         self._remove_old_segments()
-        if message := self.state.step_durations.load():
-            self.callback.on_message(message)
+        if warning := self.state.step_durations.load():
+            self.callback.on_message(warning)
         if not self.ranks.rank:
             exchange_json(self.ranks, None, Phase.CHECKPOINT_RESTORED)  # the same barrier
 
@@ -105,7 +108,7 @@ class Trainer:
             self.callback.on_message(message)
         self.state.restore(checkpoint)
         if checkpoint.data["fingerprint"] != self.run_folder.recipe_fingerprint:
-            self.state.mark_extended()  # the checkpoint has an earlier recipe
+            self.state.reopen()  # the checkpoint is from before the run was extended
 
     def summary(self) -> dict[str, Any]:
         """Return the contents of `summary.json`."""
@@ -124,19 +127,19 @@ class Trainer:
     def _step(self) -> None:
         with convert_to_rank_lost_error(self.ranks):
             result = self.learner.step()
-        number = self.state.step  # counted from 1; `recipe_of_step` counts from 0
+        step = self.state.step  # counted from 1; `recipe_of_step` counts from 0
         for message in result.messages:
             self.callback.on_message(message)
-        if self._must_evaluate(self.run_folder.recipe_of_step(number - 1)):
-            self._evaluate(step_label(self.state.step))
-        self._log(number, result)
+        if self._must_evaluate(self.run_folder.recipe_of_step(step - 1)):
+            self._evaluate(step_label(step))
+        self._log(step, result)
         kill_point("step/logged")
-        self.callback.on_step_end(number, result.metrics)
+        self.callback.on_step_end(step, result.metrics)
         groups = result.collected.sampled_groups
         if self.recipe.on_unscored == "stop":
-            check_any_scored(number, groups)
+            check_any_scored(step, groups)
         self._report_error(first_error(groups))
-        if self.state.step % self.recipe.save_every == 0 or self.state.step in self._best_steps():
+        if step % self.recipe.save_every == 0 or step in self._best_steps():
             self._save()
         kill_point("step/saved")
 
@@ -146,18 +149,18 @@ class Trainer:
             self.has_reported_error = True
             self.callback.on_message(f"A rollout could not be scored: {error}")
 
-    def _log(self, number: int, result: TrainStepResult) -> None:
+    def _log(self, step: int, result: TrainStepResult) -> None:
         if not self.run_folder.is_writer:
             return  # building the records of tokens takes a tenth of the time of a short update
         sampled = result.collected.sampled_groups
         kept = result.collected.kept_groups
-        num_logged = self.run_folder.recipe_of_step(number - 1).logged_groups
+        num_logged = self.run_folder.recipe_of_step(step - 1).logged_groups
         self.run_folder.log(
-            number,
+            step,
             result.metrics,
-            rollout_records(number, sampled, kept, result.batch),
+            rollout_records(step, sampled, kept, result.batch),
             response_records(
-                number,
+                step,
                 sampled[:num_logged],
                 kept,
                 result.batch,
@@ -170,16 +173,15 @@ class Trainer:
         if self.learner.eval_tasks and label not in self.state.eval_scores:
             result = self.learner.evaluate(label)
             self.callback.on_evaluate(label, result)
-            # An error in the evaluation before training is not reported. If it occurs again in the
-            # first step, `_step` reports it.
+            # An error before training usually occurs again in the first step, which reports it.
             if self.state.step:
                 self._report_error(result.first_error)
 
     def _must_evaluate(self, recipe: Recipe) -> bool:
         """Whether the policy is evaluated now, after a step with this recipe.
 
-        A run is evaluated when it finishes. If it was extended later, a repetition of its last step
-        must be evaluated as well.
+        A run evaluates its policy when it finishes. If the run was extended later, it may repeat
+        this step from an older checkpoint. It then evaluates the policy again, to the same scores.
         """
         step = self.state.step
         every = recipe.evaluation.every
@@ -191,7 +193,7 @@ class Trainer:
 
     def _stop_reason(self) -> str:
         if self.state.step < self.run_folder.extension_step:
-            return ""  # the checkpoint is older than the extension: repeat the steps between
+            return ""  # the checkpoint is older than the extension: first repeat the steps up to it
         return stop_reason(self.recipe, self.state.stop_inputs())
 
     def _best_steps(self) -> list[int]:

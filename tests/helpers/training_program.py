@@ -27,7 +27,7 @@ import torch
 from grupo.models import devices, loading
 from grupo.pipeline import resume_pipeline, run_pipeline
 from grupo.rollouts.demonstration_buffer import DemonstrationBuffer
-from grupo.rollouts.task_history import HistoryStore
+from grupo.rollouts.task_history import StatisticStore
 from grupo.storage import fault_injection
 from grupo.storage.syscalls import SyscallHook, direct_call
 from grupo.training.callbacks import NullCallback
@@ -73,10 +73,10 @@ def corruptions(state: State) -> Mapping[str, Callable[[], Any]]:
         "optimizer": state.optimizers["optimizer"].state.clear,
         "curriculum": lambda: setattr(history, "num_tasks_drawn", 0),
         "task history": lambda: setattr(
-            history, "task_histories", HistoryStore(history.task_histories.statistics)
+            history, "task_histories", StatisticStore(history.task_histories.statistics)
         ),
         "source history": lambda: setattr(
-            history, "source_histories", HistoryStore(history.source_histories.statistics)
+            history, "source_histories", StatisticStore(history.source_histories.statistics)
         ),
         "replays": history.replay_rollouts.clear,
         "demonstrations": lambda: setattr(history, "demonstrations", DemonstrationBuffer()),

@@ -70,13 +70,13 @@ class AccuracyEnv:
         return [RewardResult(float(i < correct)) for i in range(len(rollouts))]
 
 
-def filter_step(accuracies, num_prompts):
+def filter_step(accuracies, num_groups):
     """The accuracies of the groups of a step, and the number of groups that were generated."""
     tasks = [Task(str(i), "?", p) for i, p in enumerate(accuracies)]
     env = AccuracyEnv()
     actor = Script(lambda context, key: END, [])
     collected = asyncio.run(
-        collect_groups(METHOD, env, actor, tasks, History(), num_prompts=num_prompts, seed=0)
+        collect_groups(METHOD, env, actor, tasks, History(), num_groups=num_groups, seed=0)
     )
     return [g.task.reference_answer for g in collected.kept_groups], env.num_groups
 

@@ -9,24 +9,24 @@ from grupo.core.types import Group, Rollout, Task
 from grupo.methods.vade import vade
 from grupo.rollouts.curricula import CurriculumRequest, Thompson, expected_gain, next_tasks
 from grupo.rollouts.history import History
-from grupo.rollouts.task_history import HistoryStore
+from grupo.rollouts.task_history import StatisticStore
 
 STATISTICS = vade().requires.task_statistics
 TWO_OF_EIGHT = (1.0, 1.0, *[0.0] * 6)
 
 
 def test_posterior_counts_of_group_with_two_successes():
-    a, b = Thompson(decay_per_step=0.99).beta_counts(TaskHistory((3,), (TWO_OF_EIGHT,)), step=3)
+    a, b = Thompson(decay_per_step=0.99).decayed_counts(TaskHistory((3,), (TWO_OF_EIGHT,)), step=3)
     assert (a, b) == (2, 6)
     assert (a + 1) / (a + b + 2) == pytest.approx(0.3)  # the mean of Beta(3, 7)
 
 
 def test_counts_decay_per_group_and_per_step():
     task_history = TaskHistory((3, 5), (TWO_OF_EIGHT, (1.0, 0.0)))
-    a, b = Thompson(decay_per_group=0.5, decay_per_step=0.9).beta_counts(task_history, step=6)
+    a, b = Thompson(decay_per_group=0.5, decay_per_step=0.9).decayed_counts(task_history, step=6)
     # two steps on: 2 and 6 times 0.81; halved, and one more of each; another step
     assert (a, b) == pytest.approx((0.9 * (0.5 * 2 * 0.81 + 1), 0.9 * (0.5 * 6 * 0.81 + 1)))
-    assert Thompson().beta_counts(TaskHistory(), step=6) == (0.0, 0.0)
+    assert Thompson().decayed_counts(TaskHistory(), step=6) == (0.0, 0.0)
 
 
 def test_mostly_failing_tasks_have_highest_value():
@@ -38,7 +38,7 @@ def test_mostly_failing_tasks_have_highest_value():
 
 
 def empty_history(num_tasks_drawn=0):
-    return History(num_tasks_drawn, HistoryStore(STATISTICS))
+    return History(num_tasks_drawn, StatisticStore(STATISTICS))
 
 
 def group(task, rewards):

@@ -24,6 +24,22 @@ class FirstRollout(SamplerWrapper):
         return replace(group, rollouts=group.rollouts[:1])
 
 
+@component
+class CountGroupsAtOnce(SamplerWrapper):
+    """Appends the number of groups that are generated at the same time to `COUNTS`."""
+
+    async def __call__(self, task, env, actor):
+        RUNNING.append(task)
+        COUNTS.append(len(RUNNING))
+        group = await self.inner(task, env, actor)
+        RUNNING.remove(task)
+        return group
+
+
+RUNNING = []
+COUNTS = []
+
+
 def scored(text, reward):
     return Rollout((("?", Response((1,), (0.0,), text=text)),), reward=reward)
 
@@ -44,3 +60,13 @@ def test_tokens_of_rollouts_that_the_sampler_drops_are_counted(model):
     lengths = [[rollout.length for rollout in group.rollouts] for group in whole.groups]
     assert [len(group.rollouts) for group in first.groups] == [1] * 5
     assert first.num_tokens == whole.num_tokens == sum(map(sum, lengths))
+
+
+def test_the_group_size_of_the_sampler_bounds_the_rollouts_that_are_sampled_at_once(
+    model, monkeypatch
+):
+    monkeypatch.setattr("grupo.pipeline.collect.ROLLOUTS_AT_ONCE", 8)
+    COUNTS.clear()
+    sampler = CountGroupsAtOnce(GroupSampler(4))
+    sample_collection(short(model), 1, 5, NullCallback(), SINGLE_RANK, sampler)
+    assert max(COUNTS) == 8 // 4

@@ -47,8 +47,8 @@ def test_merges_are_computed_in_float32():
 @pytest.mark.parametrize(
     ("other", "message"),
     [
-        ({"w": torch.zeros(3)}, r"'w' has shape \(2,\) in the first and \(3,\) in model 1\."),
-        ({"v": torch.zeros(2)}, "'v' has shape none in the first"),
+        ({"w": torch.zeros(3)}, r"'w' has shape \(2,\) in model 1 and \(3,\) in model 2\."),
+        ({"v": torch.zeros(2)}, r"'v' has shape none \(it is missing\) in model 1 and \(2,\)"),
     ],
 )
 def test_other_shapes_are_refused_by_name(other, message):
@@ -60,8 +60,8 @@ def test_other_shapes_are_refused_by_name(other, message):
     ("shares", "allowed"),
     [
         ({"a": 0.5, "b": 0.6}, r"shares that sum to 1; these sum to 1\.1\."),
-        ({"a": 1.0}, "two or more stages"),
-        ((("a", 0.5), ("a", 0.5)), "two or more stages"),
+        ({"a": 1.0}, "two or more different stages"),
+        ((("a", 0.5), ("a", 0.5)), "two or more different stages"),
         ({"a": math.nan, "b": 1.0}, "shares by stage"),
         ({"a": "0.5", "b": 0.5}, "shares by stage"),
         ("a", "shares by stage"),

@@ -279,7 +279,7 @@ def test_pairs_are_the_best_and_the_worst_rollout(recipe, tmp_path):
 def test_a_collection_without_rows_ends_the_pipeline(recipe, tmp_path):
     stages = (CollectStage("pairs", recipe.replace(env=env_with_reward(same))),)
     with pytest.raises(
-        NothingCollectedError, match="none of the 20 tasks has a row of best_against"
+        NothingCollectedError, match="best_against_worst made no row from any of the 20 groups"
     ):
         run_pipeline(Pipeline(stages), tmp_path / "run")
 

@@ -12,7 +12,7 @@ from grupo.core.kept_rollouts import BestAndWorst
 from grupo.core.task_statistic import TaskStatistic
 from grupo.core.types import Group, Response, Rollout, Seat, Task
 from grupo.rollouts.history import History
-from grupo.rollouts.task_history import HistoryStore
+from grupo.rollouts.task_history import StatisticStore
 from grupo.storage import strict_json
 from grupo.util.errors import ConfigError
 
@@ -50,7 +50,7 @@ STATISTICS = (Total(), LastGroup())
 
 
 def empty_history(*statistics: TaskStatistic) -> History:
-    return History(task_histories=HistoryStore(statistics or STATISTICS))
+    return History(task_histories=StatisticStore(statistics or STATISTICS))
 
 
 def states(history: History, task: Task) -> list[tuple[float, ...]]:
@@ -165,7 +165,7 @@ def test_metrics_are_restored():
 
 
 def test_groups_of_all_tasks_of_a_source_are_folded_together():
-    history = History(source_histories=HistoryStore(STATISTICS))
+    history = History(source_histories=StatisticStore(STATISTICS))
     sums, riddles = (
         (Task(name, "", source="sums") for name in "ab"),
         Task("c", "", source="riddles"),
@@ -185,7 +185,7 @@ def test_groups_of_all_tasks_of_a_source_are_folded_together():
 
 
 def test_a_copy_of_source_histories_does_not_change():
-    history = History(source_histories=HistoryStore((Total(),)))
+    history = History(source_histories=StatisticStore((Total(),)))
     copy = history.copy()
     history.append_groups(0, [group(SUM, 1.0)])
     assert copy.source_history("").state(Total()) == (0.0,)

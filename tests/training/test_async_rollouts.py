@@ -39,7 +39,7 @@ def test_close_cancels_the_running_step_and_drops_later_ones():
 
     queue.submit(generate_step, GenerationState(0))
     queue.submit(generate_step, GenerationState(0))
-    running, later = (queued.result for queued in queue.queued_steps)
+    running, later = (queued.future for queued in queue.queued_steps)
     assert begun.wait(10)
     queue.close()
     assert steps == ["begun", "cleaned up"]

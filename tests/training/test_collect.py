@@ -73,14 +73,12 @@ class OrderedEnv:
 
 
 def collect(
-    method: Method, env: EnvSpec, history: History, num_prompts: int = 2
+    method: Method, env: EnvSpec, history: History, num_groups: int = 2
 ) -> tuple[CollectedGroups, list[str]]:
     """The collected groups, and the log of the actor."""
     log: list[str] = []
     collected = asyncio.run(
-        collect_groups(
-            method, env, NamingActor(log), TASKS, history, num_prompts=num_prompts, seed=0
-        )
+        collect_groups(method, env, NamingActor(log), TASKS, history, num_groups=num_groups, seed=0)
     )
     return collected, log
 
@@ -301,7 +299,7 @@ def test_each_batch_has_the_requests_of_all_rollouts_of_the_step():
     method, num_tasks = Method(sampler=NestedSampler()), len(TASKS)  # up to 330 nested gathers
     run_coroutine(
         collect_groups(
-            method, TwoTurnEnv({}), actor, TASKS, History(), num_prompts=num_tasks, seed=0
+            method, TwoTurnEnv({}), actor, TASKS, History(), num_groups=num_tasks, seed=0
         )
     )
     labels = [f"/0/{group}/{i}" for group in range(num_tasks) for i in range(2)]

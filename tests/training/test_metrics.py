@@ -10,7 +10,7 @@ from grupo.core.batch import Batch
 from grupo.core.types import Group, Response, Rollout, Task
 from grupo.training.collect.groups import CollectedGroups
 from grupo.training.update.collate import collate
-from grupo.training.update.metrics import group_metrics, mean, mean_over_updates, token_metrics
+from grupo.training.update.metrics import combine_update_metrics, group_metrics, mean, token_metrics
 
 NO_ROWS = Batch.of(
     torch.zeros(0),
@@ -148,12 +148,12 @@ def test_without_rollouts_means_are_nan_and_sums_are_0():
 def test_metrics_of_updates_are_averaged_by_name_but_the_mismatch_is_the_first():
     first = {"loss": 1.0, "sampler_mismatch/logp_diff_mean": 0.25, "policy/kl_ref": 4.0}
     second = {"loss": 2.0, "sampler_mismatch/logp_diff_mean": 0.75}
-    metrics = mean_over_updates([first, second])
+    metrics = combine_update_metrics([first, second])
     assert metrics == {"loss": 1.5, "sampler_mismatch/logp_diff_mean": 0.25, "policy/kl_ref": 4.0}
-    assert mean_over_updates([{"loss": 0.0}, second]) == {
+    assert combine_update_metrics([{"loss": 0.0}, second]) == {
         "loss": 1.0
     }  # a later update does not show the mismatch before the step
-    assert mean_over_updates([]) == {}
+    assert combine_update_metrics([]) == {}
 
 
 def test_padding_is_not_counted():

@@ -1,3 +1,4 @@
+import errno
 import json
 import os
 import re
@@ -8,6 +9,7 @@ import torch
 
 from grupo.core.batch import EMPTY_BATCH, Batch
 from grupo.core.types import Group, Response, Rollout, Task
+from grupo.distributed.base import SingleRank
 from grupo.envs import RewardTerm, SingleTurn
 from grupo.models.causal_lm import CausalLM
 from grupo.recipe import Recipe
@@ -15,8 +17,11 @@ from grupo.rewards import ExactMatch
 from grupo.storage.checkpoint import NoCheckpoint, SaveFailed
 from grupo.tasks import ReasoningGym
 from grupo.training.resume.run_folder import RunFolder
+from grupo.training.start import create_trainer
 from grupo.training.update.records import rollout_records
 from grupo.util.errors import ConfigError
+from tests.helpers.training_components import save_models
+from tests.helpers.training_recipes import base
 
 RECIPE = Recipe(
     CausalLM("model"),
@@ -134,6 +139,18 @@ def test_a_folder_that_cannot_be_created_gives_one_clear_message(tmp_path):
     (tmp_path / "file").touch()
     with pytest.raises(SaveFailed, match=r"The run is not begun: .*/file: File exists"):
         RunFolder.create(tmp_path / "file" / "run", RECIPE)
+
+
+class RanksOnFullDisk(SingleRank):
+    def start_rank_report(self, file):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(file))
+
+
+def test_a_disk_error_before_the_first_step_does_not_call_a_new_run_resumed(tmp_path):
+    save_models(tmp_path / "model")
+    recipe = base(str(tmp_path / "model"))
+    with pytest.raises(SaveFailed, match=r"^The run is not started: .*ranks.json: No space left"):
+        create_trainer(recipe, tmp_path / "run", ranks=RanksOnFullDisk())
 
 
 def rollout(text: str, length: int, **fields) -> Rollout:

@@ -14,14 +14,18 @@ def path(tmp_path: Path) -> Path:
     """The durations of three steps."""
     path = tmp_path / "clock.jsonl"
     durations = RecordedDurations(path)
-    assert [durations.first_seconds(step, step / 10) for step in (1, 2, 3)] == SECONDS
+    assert [durations.duration_of_first_execution(step, step / 10) for step in (1, 2, 3)] == SECONDS
     return path
 
 
 def test_a_step_that_runs_again_counts_its_first_seconds(path):
     durations = RecordedDurations(path)
     assert durations.load() == ""
-    assert [durations.first_seconds(step, 9.0) for step in (2, 3, 4)] == [0.2, 0.3, 9.0]
+    assert [durations.duration_of_first_execution(step, 9.0) for step in (2, 3, 4)] == [
+        0.2,
+        0.3,
+        9.0,
+    ]
     assert read_step_durations(path).seconds == (*SECONDS, 9.0)
 
 
@@ -35,7 +39,7 @@ def test_a_torn_last_line_is_removed(path):
     path.write_bytes(whole[:-3])
     durations = RecordedDurations(path)
     assert durations.load() == ""
-    assert durations.first_seconds(3, 0.3) == 0.3
+    assert durations.duration_of_first_execution(3, 0.3) == 0.3
     assert path.read_bytes() == whole
 
 
@@ -58,5 +62,9 @@ def test_times_from_a_damaged_line_on_are_measured_anew(path):
         "clock.jsonl, line 2 (step 2): its bytes are not those that were written; schedules and the"
         " end of the run count new times from there on"
     )
-    assert [durations.first_seconds(step, 5.0) for step in (1, 2, 3)] == [0.1, 5.0, 5.0]
+    assert [durations.duration_of_first_execution(step, 5.0) for step in (1, 2, 3)] == [
+        0.1,
+        5.0,
+        5.0,
+    ]
     assert read_step_durations(path).damage == ""

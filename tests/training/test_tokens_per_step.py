@@ -302,7 +302,7 @@ def test_a_reply_that_was_lost_is_asked_for_again_in_the_next_step():
 
 def test_the_last_step_of_a_group_has_no_limit():
     limit = StepTokenLimit(step=7, tokens_per_step=10, max_later_steps=2)
-    assert [limit.tokens(first) for first in (5, 6, 7)] == [UNLIMITED, 10, 10]
+    assert [limit.max_tokens(first) for first in (5, 6, 7)] == [UNLIMITED, 10, 10]
 
 
 @pytest.mark.parametrize(

@@ -26,10 +26,10 @@ from grupo.evidence.claims.rollouts import group_size_of, make_tasks, sample_gro
 from grupo.method import Method
 from grupo.rollouts.curricula import CurriculumRequest
 from grupo.rollouts.history import History
-from grupo.rollouts.task_history import HistoryStore
+from grupo.rollouts.task_history import StatisticStore
 from grupo.training.update.collate import collate
 from grupo.training.update.gradients import accumulate_gradients
-from grupo.training.update.metrics import advantage_metrics, mean_over_updates
+from grupo.training.update.metrics import advantage_metrics, combine_update_metrics
 from grupo.training.update.signals import add_signals, evaluate_all
 from grupo.util.rng import derive_key, make_rng
 
@@ -80,11 +80,11 @@ class TabularRun:
             heads = Adam()(list(self.policy.heads.parameters()))
             self.optimizers.append((heads, HEAD_LEARNING_RATE))
         self.history = History(
-            task_histories=HistoryStore(requires.task_statistics),
-            source_histories=HistoryStore(requires.source_statistics),
+            task_histories=StatisticStore(requires.task_statistics),
+            source_histories=StatisticStore(requires.source_statistics),
         )
         self.group_size = group_size_of(self.method.sampler)
-        self.num_prompts = (arm.rollouts_per_step or setting.rollouts_per_step) // self.group_size
+        self.num_groups = (arm.rollouts_per_step or setting.rollouts_per_step) // self.group_size
         self.step_number = 0
         self.num_rollouts = 0
 
@@ -115,7 +115,7 @@ class TabularRun:
         sampled: list[Group] = []
         kept: list[Group] = []
         round_index = 0
-        while tasks := method.curriculum(self._request(self.num_prompts - len(kept), round_index)):
+        while tasks := method.curriculum(self._request(self.num_groups - len(kept), round_index)):
             self.history.count_drawn_tasks(len(tasks))
             key = derive_key(self.seed, "sample", self.step_number, round_index)
             tasks = [self.history.with_replays(task) for task in tasks]
@@ -123,7 +123,7 @@ class TabularRun:
             sampled += groups
             kept += method.filter(groups)
             round_index += 1
-        return sampled, [*filter_step(method.filter, kept, sampled, self.num_prompts)]
+        return sampled, [*filter_step(method.filter, kept, sampled, self.num_groups)]
 
     def build_batch(self, method: Method, groups: Sequence[Group]) -> Batch:
         """The collated batch with measured signals and advantages."""
@@ -149,7 +149,7 @@ class TabularRun:
             )
             for optimizer, learning_rate in self.optimizers:
                 optimizer_step(optimizer, learning_rate, MAX_GRAD_NORM)
-        return advantage_metrics(method, batch) | mean_over_updates(values)
+        return advantage_metrics(method, batch) | combine_update_metrics(values)
 
     def success(self) -> np.ndarray:
         """Fraction of correct rollouts of each task (K,)."""

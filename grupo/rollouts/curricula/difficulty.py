@@ -14,10 +14,12 @@ from grupo.util.rng import make_rng
 
 @component
 class BetaCounts(TaskStatistic):
-    """a <- decay a + r, b <- decay b + (1 - r) for each reward r in [0, 1] of a task, from 1/2.
+    """Decayed sums a of the rewards r and b of 1 - r over the rollouts of a task, r in [0, 1].
+
+    Both sums begin at 1/2. Each rollout sets a <- decay a + r and b <- decay b + (1 - r).
 
     Args:
-        decay: Factor per rollout on the weight of earlier rollouts, 0 to 1.
+        decay: Each rollout multiplies the weight of earlier rollouts by this, 0 to 1.
     """
 
     decay: Probability
@@ -39,8 +41,8 @@ class DecayedCounts(TaskStatistic):
     """Decayed counts of correct and wrong rollouts of a task, and the step of its last group.
 
     Args:
-        decay_per_group: Factor per group on earlier counts of the task, 0 to 1.
-        decay_per_step: Factor per training step on earlier counts of the task, 0 to 1.
+        decay_per_group: Each group multiplies the earlier counts of its task by this, 0 to 1.
+        decay_per_step: Each training step multiplies the counts of every task by this, 0 to 1.
         success_threshold: A rollout is correct if its reward is above this.
     """
 
@@ -68,12 +70,13 @@ class DecayedCounts(TaskStatistic):
 
 @component
 class UncertaintyWeighted:
-    """Tasks sampled without replacement with weights sqrt(v (1 - v)) + 0.05, v = `beta_mean`.
+    """Samples tasks without replacement, with weights sqrt(v (1 - v)) + 0.05.
 
-    One request per step. Single-stream PO (arXiv:2509.13232).
+    v is the estimated success rate of the task (`beta_mean`). Only the first request of a step
+    returns tasks. Single-stream PO (arXiv:2509.13232).
 
     Args:
-        decay: Factor per rollout on the weight of earlier rollouts, 0 to 1.
+        decay: Each rollout multiplies the weight of earlier rollouts by this, 0 to 1.
     """
 
     decay: Probability
@@ -86,9 +89,13 @@ class UncertaintyWeighted:
         if request.round_index:
             return []
         rng = make_rng(request.seed, "undecided", request.history.num_tasks_drawn)
-        v = [beta_mean(request.history.task_history(task), self.decay) for task in request.tasks]
-        keys = [rng.random() ** (1 / (max(p * (1 - p), 0.0) ** 0.5 + 0.05)) for p in v]
-        order = sorted(range(len(keys)), key=lambda i: -keys[i])
+        histories = [request.history.task_history(task) for task in request.tasks]
+        success_rates = [beta_mean(task_history, self.decay) for task_history in histories]
+        # Efraimidis and Spirakis: the largest u^(1 / weight) are a weighted sample
+        sort_keys = [
+            rng.random() ** (1 / (max(v * (1 - v), 0.0) ** 0.5 + 0.05)) for v in success_rates
+        ]
+        order = sorted(range(len(sort_keys)), key=lambda i: -sort_keys[i])
         return [request.tasks[i] for i in order[: request.num_tasks]]
 
 
@@ -96,13 +103,13 @@ class UncertaintyWeighted:
 class Thompson:
     """Thompson sampling: the tasks with the largest gain p (1 - p)^2 in a random pool.
 
-    p ~ Beta(a + 1, b + 1) with a and b of `beta_counts`. One request per step. VADE, Hu et al.
-    (arXiv:2511.18902).
+    p ~ Beta(a + 1, b + 1), where a and b are the `decayed_counts` of the task. Only the first
+    request of a step returns tasks. VADE, Hu et al. (arXiv:2511.18902).
 
     Args:
-        decay_per_group: Factor per group on earlier counts of the task, 0 to 1.
-        decay_per_step: Factor per training step on earlier counts of the task, 0 to 1.
-        pool_factor: Size of the pool, in requested tasks.
+        decay_per_group: Each group multiplies the earlier counts of its task by this, 0 to 1.
+        decay_per_step: Each training step multiplies the counts of every task by this, 0 to 1.
+        pool_factor: The pool has this many times as many tasks as are requested.
         success_threshold: A rollout is correct if its reward is above this.
     """
 
@@ -118,41 +125,41 @@ class Thompson:
     def __call__(self, request: CurriculumRequest) -> Sequence[Task]:
         if request.round_index:
             return []
-        history = request.history
-        rng = make_rng(request.seed, "thompson", history.num_tasks_drawn)
-        count = len(request.tasks)
-        pool = rng.sample(range(count), min(count, self.pool_factor * request.num_tasks))
+        run_history = request.history
+        rng = make_rng(request.seed, "thompson", run_history.num_tasks_drawn)
+        num_tasks = len(request.tasks)
+        pool = rng.sample(range(num_tasks), min(num_tasks, self.pool_factor * request.num_tasks))
         gains: list[float] = []
         for i in pool:
-            task_history = history.task_history(request.tasks[i])
-            a, b = self.beta_counts(task_history, history.num_steps)
+            task_history = run_history.task_history(request.tasks[i])
+            a, b = self.decayed_counts(task_history, run_history.num_steps)
             gains.append(expected_gain(rng.betavariate(a + 1, b + 1)))
         order = sorted(range(len(pool)), key=lambda k: -gains[k])
         return [request.tasks[pool[k]] for k in order[: request.num_tasks]]
 
-    def beta_counts(self, history: TaskHistory, step: int) -> tuple[float, float]:
+    def decayed_counts(self, task_history: TaskHistory, step: int) -> tuple[float, float]:
         """Decayed counts of correct and wrong rollouts of a task.
 
         Args:
-            history: The task's earlier groups.
+            task_history: The states of the statistics of the task.
             step: The current step; counts decay until then.
         """
-        return self._counts.counts_at(history.state(self._counts), step)
+        return self._counts.counts_at(task_history.state(self._counts), step)
 
     @property
     def _counts(self) -> DecayedCounts:
         return DecayedCounts(self.decay_per_group, self.decay_per_step, self.success_threshold)
 
 
-def beta_mean(history: TaskHistory, decay: float) -> float:
+def beta_mean(task_history: TaskHistory, decay: float) -> float:
     """Mean a / (a + b) of the `BetaCounts` of a task.
 
-    Tracks how often a task is solved, from its rewards r in [0, 1], oldest first.
+    The mean estimates the success rate of the task. Recent rewards count more than earlier ones.
 
-    >>> beta_mean(TaskHistory((0,), ((1.0,),)), decay=0.5)
+    >>> beta_mean(TaskHistory((0,), ((1.0,),)), decay=0.5)  # (0.25 + 1) / (0.25 + 1 + 0.25)
     0.8333333333333334
     """
-    a, b = history.state(BetaCounts(decay))
+    a, b = task_history.state(BetaCounts(decay))
     return a / (a + b)
 
 

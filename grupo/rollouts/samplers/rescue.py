@@ -1,13 +1,14 @@
 """Rescue: further attempts at a task whose group is not informative, with hints or feedback.
 
-An attempt has three components, in the order in which they run: `build_prompts` builds the prompts,
-`reprompt` replaces the prompt that an answer was generated from by the prompt that the answer is
-trained with, and `merge` merges the scored answers into the group.
+An attempt has three components, which run in this order. `build_prompts` builds the prompts.
+`reprompt` gives each rollout the prompt that it is trained with; the rollout was generated from
+another prompt, such as one with a hint. `merge` merges the scored rollouts into the group.
 """
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from typing import Protocol
 
 from grupo.core.component import component, walk
@@ -35,18 +36,18 @@ class GenerationPrompt:
 
     Args:
         task: The group's task, with the prompt of the attempt in place of its own prompt.
-        streams: For each rollout, the label of its random stream, as `Actor.fork` takes it.
+        stream_labels: For each rollout, the label of its random stream, as `Actor.fork` takes it.
         reward_terms: Reward terms that are added to those of the environment.
     """
 
     task: Task
-    streams: tuple[tuple[object, ...], ...]
+    stream_labels: tuple[tuple[object, ...], ...]
     reward_terms: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class AttemptPrompts:
-    """The prompts of an attempt, and further rollouts for the group.
+    """The prompts of an attempt, and rollouts that the attempt also adds to the group.
 
     Args:
         prompts: The prompts that the policy answers.
@@ -65,18 +66,17 @@ class PromptBuilder(Protocol):
 
 @component
 class Attempt:
-    """One more attempt at the task of a group: the policy answers prompts, and answers are merged.
+    """One more attempt at the task of a group: generates, scores and merges further rollouts.
 
-    The environment scores the answers together, by the group's task. If the context has no room
-    for an answer behind a prompt, the attempt has no answer to that prompt.
+    The environment scores all rollouts in one call, with the group's task. If a prompt leaves no
+    room in the context for an answer, the attempt has no rollouts for that prompt.
 
     Args:
         build_prompts: Builds the prompts, with the random streams of their rollouts.
         merge: Merges the scored rollouts of the attempt into the group.
-        reprompt: Replaces the prompt that a rollout was generated from by the prompt that the
-            rollout is trained with.
-        source: `Rollout.source` of the answers.
-        turn_strategy: How the policy takes a turn.
+        reprompt: Gives a rollout the prompt that it is trained with.
+        source: Name of the attempt, stored as `Rollout.source` of its rollouts.
+        turn_strategy: Generates the response to one observation.
     """
 
     build_prompts: PromptBuilder
@@ -87,24 +87,24 @@ class Attempt:
 
     async def __call__(self, group: Group, env: Env, actor: Actor) -> Group:
         """The group after the attempt; the group is unchanged if the attempt has no rollouts."""
-        built = await self.build_prompts(group, env, actor)
-        answers = await asyncio.gather(
-            *(self._answers(group.task, prompt, env, actor) for prompt in built.prompts)
+        inputs = await self.build_prompts(group, env, actor)
+        rollouts_by_prompt = await asyncio.gather(
+            *(self._generate(group.task, prompt, env, actor) for prompt in inputs.prompts)
         )
-        scored = await self._score(group.task, env, built.prompts, answers)
-        rollouts = (*built.rollouts, *scored)
+        scored = await self._score(group.task, env, inputs.prompts, rollouts_by_prompt)
+        rollouts = (*inputs.rollouts, *scored)
         return self.merge(group, rollouts) if rollouts else group
 
-    async def _answers(
+    async def _generate(
         self, task: Task, prompt: GenerationPrompt, env: Env, actor: Actor
     ) -> Sequence[Rollout]:
         """The unscored rollouts of a prompt; () if the context has no room for an answer."""
 
-        async def answer(stream: tuple[object, ...]) -> Rollout:
-            forked, empty_rollout = actor.fork(*stream), Rollout(source=self.source)
+        async def answer(stream_label: tuple[object, ...]) -> Rollout:
+            forked, empty_rollout = actor.fork(*stream_label), Rollout(source=self.source)
             return await run_rollout(prompt.task, env, forked, empty_rollout, self.turn_strategy)
 
-        rollouts = await asyncio.gather(*map(answer, prompt.streams))
+        rollouts = await asyncio.gather(*map(answer, prompt.stream_labels))
         if not all(rollout.length for rollout in rollouts):
             return ()
         return [await self.reprompt(rollout, task, env, actor) for rollout in rollouts]
@@ -114,14 +114,14 @@ class Attempt:
         task: Task,
         env: Env,
         prompts: Sequence[GenerationPrompt],
-        answers: Sequence[Sequence[Rollout]],
+        rollouts_by_prompt: Sequence[Sequence[Rollout]],
     ) -> Sequence[Rollout]:
         """The scored rollouts of all prompts, with the reward terms of their prompts."""
-        rollouts = [rollout for of_prompt in answers for rollout in of_prompt]
+        rollouts = list(chain.from_iterable(rollouts_by_prompt))
         if not rollouts:
             return ()
-        pairs = zip(prompts, answers, strict=True)
-        added_terms = [prompt.reward_terms for prompt, of_prompt in pairs for _ in of_prompt]
+        pairs = zip(prompts, rollouts_by_prompt, strict=True)
+        added_terms = [prompt.reward_terms for prompt, answers in pairs for _ in answers]
         scored = (await score_group(task, env, rollouts)).rollouts
         return [
             replace(rollout, reward_terms={**rollout.reward_terms, **terms})
@@ -170,10 +170,11 @@ class Rescue(SamplerWrapper):
             if not self.when(group):
                 break
             # `number` also counts the attempts of inner `Rescue` samplers, so that no two attempts
-            # have the same random streams
+            # have the same random streams; attempt 0 needs no fork, because its labels, such as
+            # ("hinted", 0), are not those of the inner sampler
             group = await attempt(group, env, actor.fork("attempt", number) if number else actor)
-        names = sorted(merged_provides(self.attempts).reward_terms)
-        return replace(group, rollouts=tuple(_with_terms(r, names) for r in group.rollouts))
+        term_names = sorted(merged_provides(self.attempts).reward_terms)
+        return replace(group, rollouts=tuple(_with_terms(r, term_names) for r in group.rollouts))
 
 
 def _with_terms(rollout: Rollout, names: Sequence[str]) -> Rollout:

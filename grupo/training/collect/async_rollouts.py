@@ -22,11 +22,13 @@ class GeneratedStep:
     """The groups of one step, with the counts of its generation.
 
     Args:
-        collected: The generated groups, the kept groups, and the groups that the next step
-            continues.
+        collected: The generated groups, those of them that the filter kept, and the unfinished
+            groups, which the next step continues.
         num_tasks_drawn: Number of tasks drawn in the run, up to and including this step.
-        generated_tokens: Number of items that were generated for the step, by role.
-        external_usage: Counts of work that its rewards did outside this process, by name.
+        generated_tokens: Number of tokens (or denoising steps) generated for the step, by the role
+            of the policy (`Rollout.role`).
+        external_usage: Counts of work outside this process that the reward functions caused, such
+            as requests to a judge, by name.
     """
 
     collected: CollectedGroups
@@ -42,7 +44,7 @@ class GeneratedStep:
 
 @dataclass(frozen=True)
 class GenerationState:
-    """The state that the generation of a step takes over from that of the step before.
+    """The state that the generation of one step passes to the generation of the next step.
 
     Args:
         num_tasks_drawn: Number of tasks drawn in the run.
@@ -58,9 +60,9 @@ GenerateStep = Callable[[GenerationState, Future[None]], GeneratedStep]
 
 @dataclass(frozen=True)
 class _QueuedStep:
-    """A step that is being generated; its generation is cancelled when `stop` is done."""
+    """A step that is being generated. When `stop` is done, the generation is cancelled."""
 
-    result: Future[GeneratedStep]
+    future: Future[GeneratedStep]
     stop: Future[None]
 
 
@@ -71,36 +73,38 @@ class AsyncRolloutQueue:
         self.executor = ThreadPoolExecutor(1, "async-rollouts")
         self.queued_steps: deque[_QueuedStep] = deque()
 
-    def submit(self, generate_step: GenerateStep, start: GenerationState) -> None:
+    def submit(self, generate_step: GenerateStep, initial_state: GenerationState) -> None:
         """Queue one more step.
 
         Args:
-            generate_step: Generates the step, from its start and a future that cancels the
-                generation when it is done.
-            start: The start if the queue is empty; otherwise it is taken from the previous step.
+            generate_step: Generates the step from its initial state. The second argument is a
+                future; when the future is done, the generation is cancelled.
+            initial_state: The initial state if the queue is empty. Otherwise the step begins with
+                the state that the queued step before it passes on.
         """
-        previous = self.queued_steps[-1].result if self.queued_steps else None
+        previous = self.queued_steps[-1].future if self.queued_steps else None
         stop = Future[None]()
 
         def generate() -> GeneratedStep:
-            return generate_step(previous.result().next_state if previous else start, stop)
+            state = previous.result().next_state if previous else initial_state
+            return generate_step(state, stop)
 
         self.queued_steps.append(_QueuedStep(self.executor.submit(generate), stop))
 
     def pop(self) -> GeneratedStep:
         """The oldest step of the queue; waits until it has been generated."""
-        step = self.queued_steps[0].result.result()
+        step = self.queued_steps[0].future.result()
         self.queued_steps.popleft()  # not before: `close` must find a step that is being generated
         return step
 
     def wait_all(self) -> list[GeneratedStep]:
         """Wait until every step of the queue has been generated; returns them, oldest first."""
-        return [queued.result.result() for queued in self.queued_steps]
+        return [queued.future.result() for queued in self.queued_steps]
 
     def close(self) -> None:
         """Cancel the generation of all steps, and wait until it has ended."""
         for queued in reversed(self.queued_steps):
-            queued.result.cancel()
+            queued.future.cancel()
             queued.stop.set_result(None)
         self.queued_steps.clear()
         self.executor.shutdown()
@@ -119,13 +123,13 @@ class AsyncRolloutQueue:
         ]
 
     def restore(self, data: Sequence[Any], tasks: Sequence[Task]) -> None:
-        """Replace the steps of the queue by those that `to_data` returned from `tasks`."""
+        """Restore the steps of a new queue from `to_data`; `tasks` has the task of each group."""
         self.queued_steps.clear()
         for collected, *counts in data:
             groups = _groups_from_data(collected, tasks)
-            result = Future[GeneratedStep]()
-            result.set_result(GeneratedStep(groups, *counts))
-            self.queued_steps.append(_QueuedStep(result, Future()))
+            future = Future[GeneratedStep]()
+            future.set_result(GeneratedStep(groups, *counts))
+            self.queued_steps.append(_QueuedStep(future, Future()))
 
 
 def with_stale_correction(
@@ -133,11 +137,12 @@ def with_stale_correction(
 ) -> Method:
     """Return the method with its loss multiplied by stale_correction(pi_old / pi_sampler).
 
-    The ratio is that of each action. A method whose loss has such a correction is not changed.
+    Each action has its own ratio. A method whose loss has such a correction is returned unchanged.
 
     Args:
         method: The method.
-        stale_correction: `stale_correction` of a recipe; None changes no method.
+        stale_correction: Maps the ratio to the weight of the loss, such as a truncation. With None,
+            the method is returned unchanged.
     """
     if stale_correction is None or has_correction(method):
         return method
@@ -145,9 +150,10 @@ def with_stale_correction(
 
 
 def _groups_to_data(collected: CollectedGroups) -> dict[str, Any]:
-    """The groups as JSON can hold them.
+    """The groups as JSON data.
 
-    Each rollout is stored once; a group holds its task's key and the indices of its rollouts.
+    Kept groups share rollouts with the sampled groups. Each rollout is therefore stored once, and a
+    group stores the indices of its rollouts.
     """
     groups = (*collected.sampled_groups, *collected.kept_groups)
     rollouts = {id(rollout): rollout for group in groups for rollout in group.rollouts}
@@ -166,7 +172,7 @@ def _groups_to_data(collected: CollectedGroups) -> dict[str, Any]:
 
 
 def _groups_from_data(data: Mapping[str, Any], tasks: Sequence[Task]) -> CollectedGroups:
-    """The groups that `_groups_to_data` converted; `tasks` must include the tasks of all groups."""
+    """Restore groups from `_groups_to_data`; `tasks` must include the tasks of all groups."""
     keys = {key for name in ("sampled_groups", "kept_groups") for key, *_ in data[name]}
     task_by_key = {task.key: task for task in tasks if task.key in keys}
     rollouts = [rollout_json.from_data(entry) for entry in data["rollouts"]]

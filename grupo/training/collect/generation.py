@@ -1,4 +1,4 @@
-"""Generation of the groups of a run's steps: each in its turn, or steps ahead in another thread."""
+"""Generates the groups of a run's steps: one step at a time, or steps ahead in another thread."""
 
 from collections.abc import Sequence
 from concurrent.futures import Future
@@ -27,15 +27,14 @@ from grupo.util.timing import Stopwatch
 
 
 @dataclass(frozen=True)
-class Generation:
+class StepGenerator:
     """Generates the groups of the steps of a run.
 
     Args:
         recipe: The recipe of the run.
         policy: The policy that generates.
         tasks: The training tasks.
-        queue: The steps that are generated ahead of the updates, if the recipe has a
-            `max_staleness`.
+        queue: The steps that are generated ahead of the updates; empty without `max_staleness`.
         ranks: The processes that share the generation.
     """
 
@@ -49,7 +48,7 @@ class Generation:
         self,
         method: Method,
         history: History,
-        start: GenerationState,
+        initial_state: GenerationState,
         step: int,
         stopwatch: Stopwatch,
     ) -> GeneratedStep:
@@ -58,16 +57,16 @@ class Generation:
         Args:
             method: The method of the step, with resolved schedules.
             history: The history before the step.
-            start: The state that the step takes over from the step before.
+            initial_state: The state that the step takes over from the step before.
             step: Number of the step, from 0.
             stopwatch: Times the generation and the rest, in which rewards are computed.
         """
         generated_before = self.policy.generation_seconds
         with stopwatch.lap("score"):
-            generate_step = self._step_generator(method, history, step, version=step)
-            generated_step = generate_step(start, Future())
+            generate_step = self._make_generate_step(method, history, step, version=step)
+            generated_step = generate_step(initial_state, Future())
             self.policy.weight_sync.release_memory()
-        # rewards are computed while the policy generates: only the rest of the time is waiting
+        # rewards are computed while the policy generates; only the remaining time is their own
         generation_seconds = self.policy.generation_seconds - generated_before
         stopwatch.seconds["generate"] += generation_seconds
         stopwatch.seconds["score"] -= generation_seconds
@@ -77,7 +76,7 @@ class Generation:
         self,
         method: Method,
         history: History,
-        start: GenerationState,
+        initial_state: GenerationState,
         steps: range,
         stopwatch: Stopwatch,
     ) -> GeneratedStep:
@@ -88,31 +87,31 @@ class Generation:
         Args:
             method: As for `generate_now`.
             history: As for `generate_now`.
-            start: As for `generate_now`.
+            initial_state: As for `generate_now`.
             steps: Numbers of the step and of those that are generated ahead.
             stopwatch: Times the waiting.
         """
         for step in steps[len(self.queue.queued_steps) :]:
-            generate_step = self._step_generator(method, history, step, version=steps[0])
-            self.queue.submit(generate_step, start)
+            generate_step = self._make_generate_step(method, history, step, version=steps[0])
+            self.queue.submit(generate_step, initial_state)
         with stopwatch.lap("generate"):
             return self.queue.pop()
 
-    def _step_generator(
+    def _make_generate_step(
         self, method: Method, history: History, step: int, *, version: int
     ) -> GenerateStep:
-        """A function that generates a step with the weights and the history of this moment.
+        """Return a function that generates a step with the present weights and history.
 
-        The update of an earlier step may run at the same time. `version` is the number of steps
+        The function may run during the update of an earlier step. `version` is the number of steps
         that have changed the weights.
         """
         recipe, policy = self.recipe, self.policy
         history = history.copy()
         weights = policy.weight_sync.snapshot()
 
-        def generate_step(start: GenerationState, stop: Future[None]) -> GeneratedStep:
+        def generate_step(initial_state: GenerationState, stop: Future[None]) -> GeneratedStep:
             policy.sync_weights(weights, version)
-            history.num_tasks_drawn = start.num_tasks_drawn
+            history.num_tasks_drawn = initial_state.num_tasks_drawn
             actor = policy.actor(step_key(recipe.seed, step))
             coroutine = collect_groups(
                 method,
@@ -120,11 +119,11 @@ class Generation:
                 actor,
                 self.tasks,
                 history,
-                num_prompts=recipe.prompts_per_step,
+                num_groups=recipe.prompts_per_step,
                 seed=recipe.seed,
                 ranks=self.ranks,
                 token_limit=_step_token_limit(recipe, step),
-                unfinished_groups=start.unfinished_groups,
+                unfinished_groups=initial_state.unfinished_groups,
             )
             with count_external_usage() as own_usage:
                 collected = run_coroutine(coroutine, stop)

@@ -1,8 +1,11 @@
 """Collects the groups of a step: draw tasks, generate, score, filter, and refill.
 
-An unfinished group is one that a token limit interrupted. The next step continues the group, and no
-step trains on it before it has ended. An unfinished rollout is one that its sampler left open. Its
-group has ended, and a later group of the same task continues the rollout.
+Two kinds of generation continue in a later step:
+
+- An unfinished group: the token limit of the step interrupted the group. The next step continues
+  the group. No step trains on the group before it has ended.
+- An unfinished rollout: the sampler stopped the rollout on purpose, and the group has ended. A
+  later group of the same task continues the rollout.
 """
 
 from collections.abc import Mapping, Sequence
@@ -67,7 +70,7 @@ async def collect_groups(
     tasks: Sequence[Task],
     history: History,
     *,
-    num_prompts: int,
+    num_groups: int,
     seed: int,
     ranks: Ranks = SINGLE_RANK,
     token_limit: StepTokenLimit | None = None,
@@ -82,12 +85,12 @@ async def collect_groups(
         env: Replies to responses and scores rollouts.
         actor: The policy's handle for generating.
         tasks: The training tasks.
-        history: The record of earlier groups. This function adds the number of new tasks that the
-            curriculum draws to `history.num_tasks_drawn`.
-        num_prompts: Number of groups that the curriculum is asked for: groups that the filter drops
-            are missing again, unfinished groups are not. The step trains on at most this many
+        history: The record of earlier groups, which this function changes: it counts the new tasks
+            in `history.num_tasks_drawn` and removes the unfinished rollouts of drawn tasks.
+        num_groups: Number of new groups to collect. Kept and unfinished groups count. In place of a
+            dropped group, the curriculum may draw another one. The step trains on at most this many
             groups, plus one for each of the `unfinished_groups`.
-        seed: Seed of the curriculum.
+        seed: Seed of the run, for the curriculum and, with a token limit, for the random streams.
         ranks: The processes that share the generation; every rank returns the groups of all ranks.
         token_limit: Maximum number of tokens that this step generates for one rollout. None means
             that this step generates every rollout to its end.
@@ -96,9 +99,9 @@ async def collect_groups(
     opened_env = open_env(env)
     collection = _Collection()
     groups_to_generate = list(unfinished_groups)
-    step = token_limit.step if token_limit else 0  # only a token limit reads `first_step`
+    step = token_limit.step if token_limit else 0  # without a limit, the number is not used
     for round_index in count():
-        num_missing = num_prompts - len(collection.kept) - len(collection.unfinished)
+        num_missing = num_groups - len(collection.kept) - len(collection.unfinished)
         scored_groups = tuple(collection.scored)
         request = CurriculumRequest(tasks, history, num_missing, seed, round_index, scored_groups)
         groups_to_generate += _draw_groups(method, request, step)
@@ -118,20 +121,20 @@ async def collect_groups(
         kill_point("step/filtered")
         groups_to_generate = []
     if collection.unfinished and isinstance(opened_env, ClosableSessions):
-        opened_env.close()  # closes their sessions; the next step opens new ones
-    return collection.result(method.filter, num_prompts + len(unfinished_groups))
+        opened_env.close()  # the next step opens new sessions for the unfinished groups
+    return collection.result(method.filter, num_groups + len(unfinished_groups))
 
 
 @dataclass
 class _Collection:
-    """The groups of all rounds of a step so far; the fields correspond to `CollectedGroups`.
+    """The groups of all rounds of a step so far.
 
-    In a later round, a curriculum may draw a task again, with `extends_group`. The new group is an
-    extension: its rollouts are added to the task's group of the earlier round.
+    In a later round, a curriculum may draw a task again and set `Task.extends_group`. The new group
+    is an extension: its rollouts are added to the task's group of the earlier round.
     """
 
     sampled: list[Group] = field(default_factory=list)
-    scored: list[Group] = field(default_factory=list)  # without failed rollouts
+    scored: list[Group] = field(default_factory=list)  # the same without failed rollouts
     kept: list[Group] = field(default_factory=list)
     rank_of_rollout: list[int] = field(default_factory=list)
     unfinished: list[GroupInProgress] = field(default_factory=list)
@@ -162,8 +165,8 @@ class _Collection:
         self.scored += _new_groups(scored)
         _extend_groups(self.kept, scored)
         self.kept += group_filter(_new_groups(scored))
-        # The next step continues an unfinished extension as a group of its own: the group that it
-        # extends is trained on in this step.
+        # This step trains on the group that an unfinished extension would extend. The next step
+        # therefore continues the extension as a separate group.
         self.unfinished += [
             replace(group, task=replace(group.task, extends_group=False))
             for group in unfinished.values()
@@ -171,6 +174,7 @@ class _Collection:
 
     def result(self, group_filter: Filter, max_kept: int) -> CollectedGroups:
         """Return the groups of the step; the step trains on at most `max_kept` groups."""
+        # a `StepFilter` may now add groups; it sees all groups of the step
         kept = tuple(filter_step(group_filter, self.kept, self.scored, max_kept))
         rank_of_rollout = tuple(self.rank_of_rollout)
         return CollectedGroups(tuple(self.sampled), kept, rank_of_rollout, tuple(self.unfinished))
@@ -211,7 +215,7 @@ def _exchange_outcomes(
 ) -> tuple[dict[int, Group], dict[int, GroupInProgress]]:
     """Exchange the outcomes of a round between the ranks.
 
-    Generation has a channel of its own, because another thread may run the updates.
+    Generation has its own channel, because another thread may run the updates.
 
     Args:
         ranks: The processes that share the generation.
@@ -234,8 +238,8 @@ def _exchange_outcomes(
         )
     ended_indices = [i for i in range(len(groups_to_generate)) if i not in unfinished]
     own_ended = {
-        position: group
-        for position, i in enumerate(ended_indices)
+        index_among_ended: group
+        for index_among_ended, i in enumerate(ended_indices)
         if isinstance(group := own_outcomes.get(i), Group)
     }
     tasks = [groups_to_generate[i].task for i in ended_indices]
@@ -247,8 +251,8 @@ def _exchange_outcomes(
 def _extend_groups(groups: list[Group], added: Sequence[Group]) -> None:
     """Append the rollouts of each added extension to the group of the same task.
 
-    An extension is a group whose task has `extends_group`. It is left out if `groups` has no group
-    of its task.
+    An extension is a group whose task has `extends_group`. An extension is left out if `groups` has
+    no group of its task.
 
     Args:
         groups: The groups of earlier rounds, changed in place.
@@ -269,8 +273,8 @@ def _new_groups(added: Sequence[Group]) -> list[Group]:
 def index_rollouts(groups: Sequence[Group], first_index: int = 0) -> list[Group]:
     """Return the groups with their rollouts numbered consecutively, in `Rollout.index`.
 
-    The first number is `first_index`. Filters remove, copy and add rollouts. The place in a batch
-    therefore does not identify a rollout, and `Rollout.index` does.
+    The first number is `first_index`. Filters remove, copy and add rollouts. A rollout is therefore
+    identified by `Rollout.index`, and not by its place in a batch.
     """
     indices = count(first_index)
     return [

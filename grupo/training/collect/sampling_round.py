@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import count
+from typing import NamedTuple
 
 from grupo.core.interfaces import Actor, Env, EnvWithLostReplies
 from grupo.core.types import Group, Observation, RewardResult, Rollout, Task
@@ -13,12 +14,21 @@ from grupo.training.collect.unfinished_groups import GroupInProgress, GroupRecor
 from grupo.util.event_loop import running_rollout_loop
 
 
-class SamplingRound:
-    """Groups that are generated together; their rewards are released at once, in a fixed order.
+class _WaitingCall(NamedTuple):
+    """A call of `score` that has its rewards and waits until they are released."""
 
-    Samplers may generate again after scoring. Without the fixed order, batch composition, and with
-    it floating-point rounding, would depend on reward latency. Rewards are released once none is
-    being computed and every unfinished group waits for one, or for the next step.
+    group_index: int
+    call_number: int  # among the calls of all groups
+    released: asyncio.Future[None]
+
+
+class SamplingRound:
+    """Groups that are generated together and receive their rewards together.
+
+    Samplers may generate again after scoring. The latency of rewards must not decide which requests
+    the engine batches together, because the batches decide the floating-point rounding. Rewards are
+    therefore held until no call of `score` runs and every unfinished group waits for rewards or for
+    the next step. The groups then continue in a fixed order.
 
     Args:
         sampler: Generates the groups.
@@ -40,30 +50,32 @@ class SamplingRound:
         self.records: list[GroupRecord | None] = [None] * len(groups)
         if token_limit:
             self.records = [
-                GroupRecord(group, token_limit.tokens(group.first_step), self._schedule_release)
+                GroupRecord(group, token_limit.max_tokens(group.first_step), self._schedule_release)
                 for group in groups
             ]
-        self.calls: list[asyncio.Task[Group | GroupInProgress]] = []
-        self.paused: set[int] = set()  # groups that are continued in the next step
+        self.sampler_calls: list[asyncio.Task[Group | GroupInProgress]] = []
+        self.paused: set[int] = set()  # indices of groups that are continued in the next step
         self.num_scoring = 0
-        self.call_numbers = count()
-        # number of the group, number of the call of `score`, and the future that the call awaits
-        self.waiting: list[tuple[int, int, asyncio.Future[None]]] = []
+        self.score_call_numbers = count()
+        self.waiting: list[_WaitingCall] = []
         self.release_task: asyncio.Task[None] | None = None
 
     async def generate(self, actor: Actor, seed: int) -> list[Group | GroupInProgress]:
-        """The groups; those that are paused until the next step are unfinished groups.
+        """Return each group that has ended, and each unfinished group as a `GroupInProgress`.
 
         Args:
             actor: The policy's handle for generating.
             seed: Seed of the run.
         """
-        actors = [g.actor(actor, seed, r) for g, r in zip(self.groups, self.records, strict=True)]
-        self.calls = [
+        actors = [
+            group.actor(actor, seed, record)
+            for group, record in zip(self.groups, self.records, strict=True)
+        ]
+        self.sampler_calls = [
             asyncio.create_task(self._sample_group(index, group.task, actors[index]))
             for index, group in enumerate(self.groups)
         ]
-        return await asyncio.gather(*self.calls)
+        return await asyncio.gather(*self.sampler_calls)
 
     async def _sample_group(self, index: int, task: Task, actor: Actor) -> Group | GroupInProgress:
         try:
@@ -79,7 +91,7 @@ class SamplingRound:
     async def reply(self, index: int, task: Task, rollout: Rollout) -> Observation | None:
         """The environment's next observation of a rollout of a group."""
 
-        async def reply() -> Observation | None:
+        async def reply_of_env() -> Observation | None:
             with slow_calls.watch(self.env, "reply", task):
                 return await self.env.reply(task, rollout)
 
@@ -89,15 +101,17 @@ class SamplingRound:
             return self.env.lost_reply_cause(task, rollout) != ""
 
         record = self.records[index]
-        return await (record.observation(rollout, reply, is_lost) if record else reply())
+        if record is None:
+            return await reply_of_env()
+        return await record.observation(rollout, reply_of_env, is_lost)
 
     async def score(
         self, index: int, task: Task, rollouts: Sequence[Rollout]
     ) -> Sequence[RewardResult]:
-        """The scores of rollouts of a group, once all groups that can be are scored."""
+        """Score rollouts of a group, and return when the rewards of the round are released."""
 
-        async def score() -> Sequence[RewardResult]:
-            call_number = next(self.call_numbers)
+        async def score_and_wait() -> Sequence[RewardResult]:
+            call_number = next(self.score_call_numbers)
             self.num_scoring += 1
             try:
                 with slow_calls.watch(self.env, "score", task):
@@ -106,15 +120,15 @@ class SamplingRound:
                 self.num_scoring -= 1
                 self._schedule_release()
             released: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-            self.waiting.append((index, call_number, released))
+            self.waiting.append(_WaitingCall(index, call_number, released))
             await released
             return results
 
         record = self.records[index]
-        return await (record.scored(rollouts, score) if record else score())
+        return await (record.scored(rollouts, score_and_wait) if record else score_and_wait())
 
     def _schedule_release(self) -> None:
-        # soon, not now: the group that is scored last must not overtake those that wait
+        # in the next iteration of the loop: the group that is scored last joins `waiting` first
         loop = asyncio.get_running_loop()
         if not any(self.records):
             loop.call_soon(self._release)
@@ -122,30 +136,30 @@ class SamplingRound:
             self.release_task = loop.create_task(self._release_when_idle())
 
     async def _release_when_idle(self) -> None:
-        # a coroutine that has just received a reply has not asked for its next one before
+        # a coroutine that has just received a reply requests the next reply in a later iteration
         await running_rollout_loop().wait_until_idle()
         self.release_task = None
         self._release()
 
     def _release(self) -> None:
-        self.waiting = [call for call in self.waiting if not call[2].cancelled()]
-        unfinished = {index for index, call in enumerate(self.calls) if not call.done()}
-        unready = unfinished - {index for index, _, _ in self.waiting}
+        self.waiting = [call for call in self.waiting if not call.released.cancelled()]
+        unfinished = {index for index, call in enumerate(self.sampler_calls) if not call.done()}
+        unready = unfinished - {call.group_index for call in self.waiting}
         paused = {i for i in unready if (record := self.records[i]) and record.replies.is_paused}
         if self.num_scoring or unready - paused:
             return
-        for _, _, released in sorted(self.waiting, key=lambda call: call[:2]):
-            released.set_result(None)
-        if not self.waiting:
+        for call in sorted(self.waiting, key=lambda call: (call.group_index, call.call_number)):
+            call.released.set_result(None)
+        if not self.waiting:  # no group can continue in this step: end the paused groups
             self.paused = paused
             for index in paused:
-                self.calls[index].cancel()
+                self.sampler_calls[index].cancel()
         self.waiting = []
 
 
 @dataclass(frozen=True)
 class _OrderedScoringEnv:
-    """The environment of one group in a round: `score` returns when all groups are scored."""
+    """The environment as the sampler of one group calls it: every call goes through the round."""
 
     sampling_round: SamplingRound
     index: int

@@ -23,19 +23,19 @@ class StepTokenLimit:
     Args:
         step: The number of the step that is generated, from 0.
         tokens_per_step: Most tokens of a rollout within the step.
-        max_later_steps: Steps after its first in which a group may be continued; in the last of
-            them its rollouts generate to their ends.
+        max_later_steps: Number of steps after its first in which a group may be continued. In the
+            last of these steps, the rollouts of the group are generated to their ends.
     """
 
     step: int
     tokens_per_step: int
     max_later_steps: int
 
-    def tokens(self, first_step: int) -> int:
-        """Most tokens that a rollout of a group generates in this step.
+    def max_tokens(self, first_step: int) -> int:
+        """Most tokens that a rollout of a group generates in this step; unlimited in its last step.
 
         >>> limit = StepTokenLimit(step=5, tokens_per_step=100, max_later_steps=2)
-        >>> limit.tokens(first_step=4), limit.tokens(first_step=3) == UNLIMITED
+        >>> limit.max_tokens(first_step=4), limit.max_tokens(first_step=3) == UNLIMITED
         (100, True)
         """
         is_last = self.step - first_step >= self.max_later_steps
@@ -117,7 +117,7 @@ class GroupInProgress:
 
 
 def restore_groups(data: Sequence[Any], tasks: Sequence[Task]) -> tuple[GroupInProgress, ...]:
-    """The groups that `GroupInProgress.to_data` wrote, of which `tasks` has the tasks."""
+    """Restore groups from `GroupInProgress.to_data`; `tasks` has the task of each group."""
     keys = {task[0] for task, *_ in data}
     task_by_key = {task.key: task for task in tasks if task.key in keys} if keys else {}
     return tuple(GroupInProgress.from_data(entry, task_by_key) for entry in data)
@@ -171,7 +171,7 @@ class GroupRecord:
         rollouts: Sequence[Rollout],
         score: Callable[[], Awaitable[Sequence[RewardResult]]],
     ) -> Sequence[RewardResult]:
-        """The scores of some rollouts, by `score` if they are not recorded."""
+        """The recorded scores of the rollouts, or else the scores that `score` returns."""
         key = rollouts_digest(rollouts)
         if key not in self.scores:
             self.scores[key] = await score()

@@ -1,4 +1,4 @@
-"""Extension of a run: it goes on with other values of fields that change no step already done."""
+"""Extends a run: training continues with new values of fields that do not affect earlier steps."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -19,109 +19,126 @@ from grupo.training.resume.run_folder import CHECKPOINTS, RECIPE, SUMMARY, RunFo
 from grupo.training.stopping import StopInputs, stop_reason
 from grupo.util.errors import ConfigError
 
-CHANGEABLE = (
+# fields of the recipe; `_check_fields` also allows evaluation.every
+CHANGEABLE_FIELDS = (
     "max_steps",
     "learning_rate",
     "aux_head_learning_rate",
     "early_stopping",
     "save_every",
+    "keep",
+    "logged_groups",
 )
-CHANGEABLE += ("keep", "logged_groups")  # and evaluation.every
 
 
 def extend_run(run: Path, change: Callable[[Recipe], Recipe]) -> tuple[str, ...]:
-    """Change the recipe of a run that is resumed afterwards, such as its number of steps.
+    """Change the recipe of a run, such as its `max_steps`. Resuming the run then continues it.
 
     The earlier recipe stays in `recipe.json`, with the step up to which it was used. If nothing
     changes, no file is written.
 
     Args:
         run: The folder of the run, which may be finished.
-        change: Returns the recipe to go on with, from that of the run.
+        change: Maps the run's recipe to the recipe of the steps that follow.
 
     Returns:
-        Messages: each change, and what it means for schedules.
+        Messages: each change, and its consequences for schedules.
 
     Raises:
-        ConfigError: A field may not change, the run would end at once, or it cannot be resumed.
+        ConfigError: A field differs that must not change, the run would end without another step,
+            or the run cannot be resumed.
         CorruptRun: The checkpoints of the run are damaged.
     """
-    folder = RunFolder.open(run)
-    check_resumable(folder.recipe, run)
-    folder.check_model_files()
-    recipe = change(folder.recipe)
-    if recipe == folder.recipe:
+    run_folder = RunFolder.open(run)
+    check_resumable(run_folder.recipe, run)
+    run_folder.check_model_files()
+    recipe = change(run_folder.recipe)
+    if recipe == run_folder.recipe:
         return ()
-    _check_fields(folder, recipe)
+    _check_fields(run_folder, recipe)
     check_recipe(recipe)
-    with explain_disk_errors("The run is not extended"), folder.lock():
-        newest = _newest_checkpoint(folder)
+    with explain_disk_errors("The run is not extended"), run_folder.lock():
+        newest = _newest_checkpoint(run_folder)
         step = newest.step if newest else 0
         if newest:
-            _check_goes_on(recipe, newest)
-        _write(folder, recipe, step, bool(newest and newest.data["finished"]))
+            _check_has_steps_left(recipe, newest)
+        _write_recipe_file(run_folder, recipe, step, bool(newest and newest.data["finished"]))
     return (
-        *_describe_changes(folder.recipe, recipe),
-        *_schedule_notes(folder.recipe, recipe, step),
+        *_describe_changes(run_folder.recipe, recipe),
+        *_schedule_notes(run_folder.recipe, recipe, step),
     )
 
 
-def _check_fields(folder: RunFolder, recipe: Recipe) -> None:
-    """Raise `ConfigError` if a field differs that steps already done depend on."""
-    stored = folder.recipe
-    changed = {name: getattr(stored, name) for name in CHANGEABLE}
+def _check_fields(run_folder: RunFolder, recipe: Recipe) -> None:
+    """Raise `ConfigError` if a field was changed that the finished steps depend on."""
+    stored = run_folder.recipe
+    stored_values = {name: getattr(stored, name) for name in CHANGEABLE_FIELDS}
     evaluation = replace(recipe.evaluation, every=stored.evaluation.every)
     try:
-        folder.check_same_recipe(recipe.replace(evaluation=evaluation, **changed))
+        run_folder.check_same_recipe(recipe.replace(evaluation=evaluation, **stored_values))
     except ConfigError as error:
-        allowed = ", ".join((*CHANGEABLE, "evaluation.every"))
+        allowed = ", ".join((*CHANGEABLE_FIELDS, "evaluation.every"))
         raise ConfigError(f"{error} On resuming these fields may change: {allowed}.") from None
     if bool(stored.early_stopping.max_seconds) != bool(recipe.early_stopping.max_seconds):
         raise ConfigError(
             f"early_stopping.max_seconds: {recipe.early_stopping.max_seconds:g}. Allowed:"
-            " a limit if the run has had one from its start, otherwise 0: the seconds of its"
-            " earlier steps are recorded only then."
+            " a limit above 0 if the run began with one, otherwise 0. A run without a limit does"
+            " not record the seconds of its steps."
         )
 
 
-def _newest_checkpoint(folder: RunFolder) -> Checkpoint | None:
+def _newest_checkpoint(run_folder: RunFolder) -> Checkpoint | None:
     try:
-        return checkpoint.load(folder.folder / CHECKPOINTS, folder.check_files)
+        return checkpoint.load(run_folder.folder / CHECKPOINTS, run_folder.check_files)
     except NoCheckpoint:
-        folder.check_no_lost_checkpoint()
+        run_folder.check_no_lost_checkpoint()
         return None
 
 
-def _check_goes_on(recipe: Recipe, newest: Checkpoint) -> None:
-    """Raise `ConfigError` if the run has passed the new `max_steps`, or would end at once."""
+def _check_has_steps_left(recipe: Recipe, newest: Checkpoint) -> None:
+    """Raise `ConfigError` if the run would end without another step."""
     if recipe.max_steps < newest.step:
         raise ConfigError(
-            f"max_steps: {recipe.max_steps}. Allowed: {newest.step} or more, the steps of the run."
+            f"max_steps: {recipe.max_steps}. Allowed: at least {newest.step}, the number of steps"
+            " already done."
         )
     reason = stop_reason(recipe, StopInputs.of_checkpoint(newest))
     if reason and newest.data["finished"]:
         raise ConfigError(
-            f"run: it would end at once at step {newest.step}: {reason}. Change this limit too."
+            f"run: it would end again at step {newest.step}, because {reason}. Change this limit"
+            " too."
         )
 
 
-def _write(folder: RunFolder, recipe: Recipe, step: int, finished: bool) -> None:
-    """Replace `recipe.json`; the summary goes first, because its run is no longer finished.
+def _write_recipe_file(
+    run_folder: RunFolder, recipe: Recipe, last_step: int, was_finished: bool
+) -> None:
+    """Remove the summary, because the run is no longer finished, and replace `recipe.json`.
 
-    A run that is killed in between is the finished run, which writes its summary again.
+    If the process is killed in between, the run still has its earlier recipe. When the run is
+    resumed, it writes its summary again.
     """
+    folder = run_folder.folder
     kill_point("extend/begun")
-    if (folder.folder / SUMMARY).exists():
-        remove(folder.folder / SUMMARY)
-        fsync_dir(folder.folder)
+    if (folder / SUMMARY).exists():
+        remove(folder / SUMMARY)
+        fsync_dir(folder)
     kill_point("extend/summary_removed")
+    # after a damaged checkpoint, the newest one may be older than an earlier extension
     earlier_recipes = (
-        replace(entry, step=min(entry.step, step), finished=entry.finished and entry.step <= step)
-        for entry in folder.earlier_recipes
+        replace(
+            entry,
+            step=min(entry.step, last_step),
+            finished=entry.finished and entry.step <= last_step,
+        )
+        for entry in run_folder.earlier_recipes
     )
-    last = EarlierRecipe(folder.recipe_fingerprint, folder.recipe, step, finished)
-    text = RecipeFile(recipe, (*earlier_recipes, last), folder.model_files).to_text()
-    write_atomically(folder.folder / RECIPE, text, kill_point_prefix="extend/recipe")
+    replaced_recipe = EarlierRecipe(
+        run_folder.recipe_fingerprint, run_folder.recipe, last_step, was_finished
+    )
+    all_earlier = (*earlier_recipes, replaced_recipe)
+    text = RecipeFile(recipe, all_earlier, run_folder.model_files).to_text()
+    write_atomically(folder / RECIPE, text, kill_point_prefix="extend/recipe")
 
 
 def _describe_changes(old: Recipe, new: Recipe) -> list[str]:
@@ -134,23 +151,25 @@ def _describe_changes(old: Recipe, new: Recipe) -> list[str]:
 
 
 def _schedule_notes(old: Recipe, new: Recipe, step: int) -> list[str]:
-    """Notes on values that follow the progress of the run, whose length is another one now."""
+    """Notes on the effects of the new recipe on schedules and on rollouts generated ahead."""
     notes = []
     if new.max_steps != old.max_steps and any(
         isinstance(part, Schedule) for part in walk((new.method, new.learning_rate))
     ):
         rates = [
-            resolve_schedules(recipe.learning_rate, (at + 0.5) / recipe.max_steps)
-            for recipe, at in ((old, max(step - 1, 0)), (new, step))
+            # as `Recipe.progress`: in the middle of a step, whose index counts from 0
+            resolve_schedules(recipe.learning_rate, (step_index + 0.5) / recipe.max_steps)
+            for recipe, step_index in ((old, max(step - 1, 0)), (new, step))
         ]
         notes.append(
-            f"Schedules are functions of the progress of the whole run, now of {new.max_steps}"
-            f" steps: the learning rate was {rates[0]:.3g} at step {step}, and is {rates[1]:.3g} at"
-            " the next one. A run of this length from the start has other weights."
+            f"Schedules follow the progress of the run, and max_steps is now {new.max_steps}. The"
+            f" learning rate was {rates[0]:.3g} at step {step} and is {rates[1]:.3g} at the next"
+            " step. A run with this max_steps from its first step would end with other weights."
         )
     if split_max_staleness(new).steps_ahead:
         notes.append(
-            "Rollouts are generated ahead, but not across this step: a run of this length from the"
-            " start has other weights."
+            f"max_staleness: no rollouts were generated ahead beyond step {old.max_steps}, the"
+            " earlier end. A run with the new values from its first step would end with other"
+            " weights."
         )
     return notes

@@ -210,7 +210,7 @@ class RunFolder:
         """
         if not self.is_writer:
             for file_tensors in tensors.values():
-                join_collectives_of_writer(file_tensors)  # it gathers shards from every rank
+                join_collectives_of_writer(file_tensors)  # the writer gathers shards from all ranks
             return
         with explain_disk_errors(f"Step {step} is not saved"):
             self.journals.fsync()
@@ -227,8 +227,9 @@ class RunFolder:
     def load(self) -> Checkpoint:
         """Load the newest complete checkpoint and truncate the journals to its step.
 
-        If a journal line from before the newest checkpoint is damaged, an older checkpoint is
-        loaded. The run then repeats the steps after the older one and writes the same lines again.
+        The writer's journals change. If a journal line from before the newest checkpoint is
+        damaged, an older checkpoint is loaded. The run then repeats the steps after the older
+        checkpoint and writes the same lines again.
 
         Raises:
             NoCheckpoint: The run was never saved. The journals are emptied.
@@ -250,8 +251,8 @@ class RunFolder:
         """Check that a checkpoint fits the recipe, the journals and the replay buffer of the run.
 
         Raises:
-            InvalidCheckpoint: A journal line from before the checkpoint is damaged or missing. Or:
-                the checkpoint has an earlier recipe, which was replaced before this step.
+            InvalidCheckpoint: A journal line from before the checkpoint is damaged or missing. Or
+                the checkpoint was saved with an earlier recipe after the last step of that recipe.
             ConfigError: The checkpoint belongs to another recipe.
         """
         last_steps = {earlier.fingerprint: earlier.step for earlier in self.earlier_recipes}
@@ -260,8 +261,8 @@ class RunFolder:
             raise ConfigError(f"run: the checkpoints in {self.folder} belong to another recipe.")
         if candidate.step > last_steps[fingerprint]:
             raise InvalidCheckpoint(
-                f"it holds step {candidate.step} with an earlier recipe, which an extension of the"
-                f" run replaced at step {last_steps[fingerprint]}"
+                f"it was saved at step {candidate.step} with an earlier recipe, which the run used"
+                f" only up to step {last_steps[fingerprint]}"
             )
         self.journals.verify(journal_snapshots(candidate))
         verify_segments(self.folder, candidate.tensors.get(REPLAY_BUFFER, {}))
@@ -276,9 +277,9 @@ class RunFolder:
             )
 
     def check_no_lost_checkpoint(self) -> None:
-        """Raise `CorruptRun` if more steps were logged than a run logs before its first checkpoint.
+        """Raise `CorruptRun` if more than `save_every` steps were logged.
 
-        A run saves its first checkpoint after at most `save_every` steps.
+        The caller found no checkpoint, and a run saves its first one after `save_every` steps.
         """
         path = self.journals.metrics.path
         # counting line breaks does not parse the lines, which a power cut may have damaged

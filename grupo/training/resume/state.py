@@ -43,7 +43,7 @@ class State:
         history: The record of earlier groups that the method reads.
         replay_buffer: Rollouts of earlier steps, from which `Method.replay` chooses.
         ema_weights: The moving average of the weights; empty unless the recipe has an `ema`.
-        step_durations: Returns the seconds of each step, measured in the first pass of the step.
+        step_durations: The seconds of each step. A repeated step counts as in its first execution.
     """
 
     def __init__(
@@ -72,10 +72,10 @@ class State:
         self.eval_scores: dict[str, Any] = {}  # by the label of the evaluation
         self.generated_tokens = 0
         self.failed_rollouts = 0
-        self.total_seconds = 0.0  # the sum over all steps and evaluations
+        self.total_seconds = 0.0  # of the last execution of each step and evaluation
         # sums over the run of the `tokens/`, `time/` and `usage/` metrics, by name
         self.metric_totals: dict[str, float] = {}
-        self.training_seconds = 0.0  # the sum over all steps, without evaluations
+        self.training_seconds = 0.0  # of the first execution of each step, without evaluations
         self.sampler_mismatch = math.inf  # last mean |logp of trainer - logp of sampler|, in nats
         self.kl = math.nan  # `early_stopping.kl_metric` of the last step, in nats per token
         self.stop_reason = ""  # "" until the run has finished
@@ -124,7 +124,9 @@ class State:
         self.failed_rollouts += int(metrics["rollouts/failed"])
         step_seconds = metrics["time/step"]
         self.total_seconds += step_seconds
-        self.training_seconds += self.step_durations.first_seconds(self.step + 1, step_seconds)
+        durations = self.step_durations
+        step_number = self.step + 1
+        self.training_seconds += durations.duration_of_first_execution(step_number, step_seconds)
         self.sampler_mismatch = metrics.get(
             "sampler_mismatch/logp_diff_mean", self.sampler_mismatch
         )
@@ -216,7 +218,7 @@ class State:
         self.history = History.from_data(
             data["history"],
             tensors["history"],
-            self.history.task_histories.statistics,  # the definitions; the values are restored
+            self.history.task_histories.statistics,  # a checkpoint holds only their states
             self.history.source_histories.statistics,
         )
         self.replay_buffer.restore(tensors.get(REPLAY_BUFFER, {}))
@@ -224,17 +226,17 @@ class State:
         for name, field in DATA_FIELDS.items():
             field.write(self, data[name])
         if checkpoint.skipped_checkpoints:
-            self.finished = False  # a finished run goes on, and replaces its damaged checkpoint
+            self.finished = False  # repeat the steps of the damaged checkpoint and save a new one
 
     def finish(self, reason: str) -> None:
         """Record that the run has ended, and the reason."""
         self.stop_reason = reason
         self.finished = True
 
-    def mark_extended(self) -> None:
-        """Mark the run as extended: it is no longer finished.
+    def reopen(self) -> None:
+        """Continue a run that was extended: it is no longer finished.
 
-        The final evaluation gets the label of an evaluation during training.
+        The final evaluation, if there was one, gets the label of an evaluation during training.
         """
         self.finished = False
         self.stop_reason = ""

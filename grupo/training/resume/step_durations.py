@@ -1,8 +1,8 @@
 """The durations of a run's steps, recorded on the disk for a resumed run.
 
 With `early_stopping.max_seconds`, the end of a run and its schedules depend on the time of its
-steps. A resumed run repeats the steps since its checkpoint. A repeated step counts the seconds of
-its first pass. Every decision from these seconds is then the same again.
+steps. A resumed run repeats the steps after its checkpoint. A repeated step counts with the seconds
+of its first execution. Every decision from these seconds is then the same again.
 """
 
 import zlib
@@ -37,18 +37,18 @@ class StepDurationsRecord:
 
 
 class StepDurations(Protocol):
-    """Returns the seconds of each step; those of the first pass if a step is repeated."""
+    """The seconds of each step. A repeated step counts as in its first execution."""
 
     def load(self) -> str:
         """Read the recorded seconds; returns a message if some are damaged."""
         ...
 
-    def first_seconds(self, step: int, measured: float) -> float:
-        """Return the seconds that the step took in its first pass.
+    def duration_of_first_execution(self, step: int, measured: float) -> float:
+        """Return the seconds that the step took in its first execution.
 
         Args:
             step: The step that has ended, from 1.
-            measured: The seconds that the step took in this pass.
+            measured: The seconds that the step took in this execution.
         """
         ...
 
@@ -59,23 +59,22 @@ class UnrecordedDurations:
     def load(self) -> str:
         return ""
 
-    def first_seconds(self, step: int, measured: float) -> float:
+    def duration_of_first_execution(self, step: int, measured: float) -> float:
         return measured
 
 
 class RecordedDurations:
-    """Records the seconds of each step in its first pass, and returns these for later passes.
+    """Records the seconds of each step in its first execution, and returns them ever after.
 
     Args:
-        path: The file of the seconds of each step; unlike a journal it is not truncated to a
-            checkpoint.
+        path: The file of the seconds. A journal is truncated to a checkpoint; this file is not.
         is_writer: Whether this process writes the file.
     """
 
     def __init__(self, path: Path, *, is_writer: bool = True) -> None:
         self.journal = Journal(path)
         self.is_writer = is_writer
-        self.seconds: dict[int, float] = {}  # by step, for the steps that ran before
+        self.seconds: dict[int, float] = {}  # by step, of earlier executions
 
     def load(self) -> str:
         """Read the recorded seconds; returns a message if lines are damaged and were left out.
@@ -91,12 +90,12 @@ class RecordedDurations:
         consequence = "; schedules and the end of the run count new times from there on"
         return f"{record.damage}{consequence}" if record.damage else ""
 
-    def first_seconds(self, step: int, measured: float) -> float:
+    def duration_of_first_execution(self, step: int, measured: float) -> float:
         """Return the recorded seconds of the step, or else record and return `measured`.
 
         Args:
             step: The step that has ended, from 1.
-            measured: The seconds that the step took in this pass.
+            measured: The seconds that the step took in this execution.
         """
         if step not in self.seconds:
             self._write({"step": step, "seconds": measured})

@@ -23,16 +23,19 @@ def collate(
 ) -> Batch:
     """Collate groups of ragged rollouts into one batch, with a row for each context of a rollout.
 
-    Columns start at a row's first response: the first observation belongs to the batch's `inputs`.
-    Later observations and tokens that the policy was forced to generate are masked. A reward term
-    or a step value that a rollout lacks is 0.
+    A context is a part of a rollout with its own prompt. A rollout has one context, unless one of
+    its responses resets the context (`Response.resets_context`). Position 0 of a row is the first
+    item of its first response; the prompt before it is only in the batch's `inputs`. Later
+    observations and tokens that the policy was forced to generate are masked. A reward term or a
+    step value that a rollout lacks is 0.
 
     Args:
         groups: The groups to train on.
-        encode: Encodes the rows, one rollout per context, as the policy's `inputs`.
+        encode: Encodes the contexts, each given as a rollout, as the policy's `inputs`.
         task_history: Returns the earlier rewards of a task; empty by default.
     """
     rollouts = [rollout for group in groups for rollout in group.rollouts]
+    # a row is the list of its placed responses
     indexed_rows = [(i, row) for i, rollout in enumerate(rollouts) for row in _rows(rollout)]
     to_matrix = partial(_to_matrix, [row for _, row in indexed_rows])
     step_values = dict.fromkeys(chain.from_iterable(r.step_values for r in rollouts))
@@ -46,46 +49,46 @@ def collate(
         rollout=_to_int64(i for i, _ in indexed_rows),
         mask=to_matrix(lambda placed: placed.response.in_loss).bool(),
         turn=to_matrix(lambda placed: placed.turn).long(),
-        old_logp=to_matrix(lambda placed: placed.response.logp),
+        old_logp=to_matrix(lambda placed: placed.response.logp),  # until the policy recomputes it
         signals=SignalDict({name: to_matrix(fn) for name, fn in value_functions.items()}),
         reward_terms=SignalDict(_reward_terms(rollouts)),
         history=tuple(task_history(group.task) for group in groups),
-        inputs=encode([row for rollout in rollouts for row in rollout.contexts]),
+        inputs=encode([context for rollout in rollouts for context in rollout.contexts]),
     )
 
 
 def positions_in_batch(groups: Sequence[Group]) -> dict[int, int]:
-    """The position in a batch of `groups` of each rollout that the step generated, by its `index`.
+    """Map the `index` of each rollout that the step generated to its position in the batch.
 
-    Row n of the batch belongs to the rollout at position `batch.rollout[n]`. Rollouts that a filter
-    added, such as replays, have no index and are left out.
+    Row n of the batch of `groups` belongs to the rollout at position `batch.rollout[n]`. Rollouts
+    that a filter added, such as replays, have no index and are left out.
     """
     rollouts = (rollout for group in groups for rollout in group.rollouts)
     return {rollout.index: i for i, rollout in enumerate(rollouts) if rollout.index >= 0}
 
 
 def response_spans(rollout: Rollout) -> list[tuple[int, slice]]:
-    """The row of each response, counted within the rollout, and the response's columns in it."""
+    """For each response, the number of its row within the rollout, and its positions in the row."""
     rows = enumerate(_rows(rollout))
-    return [(number, placed.columns) for number, row in rows for placed in row]
+    return [(number, placed.positions) for number, row in rows for placed in row]
 
 
 @dataclass(frozen=True)
 class _PlacedResponse:
-    """A response and its place in a row."""
+    """A response of a rollout and its positions in a row, along T."""
 
     rollout: Rollout
     response: Response
-    columns: slice
+    positions: slice
     turn: int
     offset: int  # items of the rollout before this response
 
-    def token_ids(self) -> list[float]:
-        """The response's items where these are integers, such as tokens; 0 for other items."""
+    def integer_items(self) -> list[float]:
+        """The response's items that are integers, such as tokens; 0 for other items."""
         return [float(item) if isinstance(item, int) else 0.0 for item in self.response.items]
 
     def step_values(self, name: str) -> list[float]:
-        """The rollout's step values of that name at the response's items; 0 if there are none."""
+        """The step values of one name for the response's items; 0 if there are none."""
         length = len(self.response.items)
         values = self.rollout.step_values.get(name, ())[self.offset : self.offset + length]
         return [*values, *[0.0] * (length - len(values))]
@@ -93,15 +96,18 @@ class _PlacedResponse:
 
 RESPONSE_SIGNALS: Mapping[str, Callable[[_PlacedResponse], Sequence[float] | float]] = {
     "logp@sampler": lambda placed: placed.response.logp,
-    "sampled": lambda placed: placed.response.sampled,
-    "off_context": lambda placed: placed.response.off_context,
+    "sampled": lambda placed: placed.response.sampled,  # 0: a given text
+    "off_context": lambda placed: placed.response.off_context,  # 1: from another context
     "policy_version": lambda placed: placed.response.item_versions,
-    "step/item": _PlacedResponse.token_ids,
+    "step/item": _PlacedResponse.integer_items,
 }
 
 
 def _rows(rollout: Rollout) -> list[list[_PlacedResponse]]:
-    """The responses of each context; a new turn begins with every observation but the first."""
+    """The placed responses of each context.
+
+    Every observation that is not empty, except the first of the rollout, begins a new turn.
+    """
     rows = []
     turn = 0
     offset = 0
@@ -109,7 +115,8 @@ def _rows(rollout: Rollout) -> list[list[_PlacedResponse]]:
         rows.append([])
         end = 0
         for i, (_, response) in enumerate(context.turns):
-            turn += len(rows) + i > 1 and len(response.observation) > 0
+            is_first = len(rows) == 1 and i == 0
+            turn += not is_first and len(response.observation) > 0
             start = end + len(response.observation) * (i > 0)
             end = start + len(response.items)
             rows[-1].append(_PlacedResponse(rollout, response, slice(start, end), turn, offset))
@@ -125,11 +132,11 @@ def _to_matrix(
 
     Observations and padding are 0.
     """
-    width = max((row[-1].columns.stop for row in rows if row), default=0)
+    width = max((row[-1].positions.stop for row in rows if row), default=0)
     matrix = np.zeros((len(rows), width))
     for values, row in zip(matrix, rows, strict=True):
         for placed in row:
-            values[placed.columns] = value_of(placed)
+            values[placed.positions] = value_of(placed)
     return torch.from_numpy(matrix).to(torch.get_default_dtype())
 
 

@@ -35,18 +35,18 @@ def no_hook(batch: Batch, signals: Mapping[str, Tensor]) -> None:
 def _microbatches_with_factors(
     policy: MicrobatchSignalModel, batch: Batch, ranks: Ranks
 ) -> list[tuple[Tensor, float]]:
-    """Return the row indices of each micro-batch of this rank, with a factor of its loss.
+    """Return the row indices of each micro-batch of this rank, and the factor of its loss.
 
-    The factor is 1, except for the additional micro-batches of a sharded policy. The ranks of a
-    sharded policy gather weights for each micro-batch and therefore need equal numbers of them. A
-    rank with fewer micro-batches evaluates the shortest row of the batch with the factor 0.
+    The ranks of a sharded policy gather its parameters in each micro-batch. All ranks therefore
+    need the same number of micro-batches. A rank with fewer adds micro-batches of one row, with the
+    factor 0. Every other factor is 1.
     """
     by_rank = microbatches_by_rank(policy, batch, ranks)
     microbatches = [(rows, 1.0) for rows in by_rank[ranks.rank]]
     if policy.is_sharded:
         num_missing = max(map(len, by_rank)) - len(microbatches)
-        shortest = batch.mask.sum(1).argmin()[None] if num_missing else torch.tensor([])
-        microbatches += [(shortest, 0.0)] * num_missing
+        fewest_actions = batch.mask.sum(1).argmin()[None] if num_missing else torch.tensor([])
+        microbatches += [(fewest_actions, 0.0)] * num_missing
     return microbatches
 
 
@@ -62,8 +62,8 @@ def accumulate_gradients(
     """Add the gradient of a minibatch's loss to the policy's parameters, and return metrics.
 
     The loss of the minibatch is the sum of weight x loss over all actions, with the weight that the
-    method's aggregation gives to each action. The sum is over the whole minibatch. The gradient
-    therefore does not depend on the micro-batches.
+    method's aggregation gives to each action. The gradient therefore does not depend on how the
+    minibatch is divided into micro-batches.
 
     If the loss couples rows, autograd first differentiates the loss with respect to the signals,
     and then the signals with respect to the parameters. The result is exact and needs one more
@@ -74,24 +74,25 @@ def accumulate_gradients(
 
     Args:
         policy: The policy; gradients are accumulated in its parameters.
-        method: The method, of which the aggregation and the loss are used.
+        method: Gives the aggregation and the loss.
         batch: The minibatch, with advantages.
-        token_hook: Is called for each micro-batch with the batch and its values per action: the
-            entropy, the log-ratio and the metrics of the loss.
+        token_hook: Called for each micro-batch, with the micro-batch and its values per action: the
+            entropy, the log-ratio and the metrics of the loss. If the loss couples rows, it is
+            called once with the whole minibatch.
         measure_all_rows: Whether rows without gradient are evaluated, too. A controller that reads
             a metric needs the mean over all rows.
-        ranks: The processes that share the rows; the metrics are those of all rows.
+        ranks: The processes that share the rows. The metrics cover the evaluated rows of all ranks.
     """
     weight = method.aggregation(batch)
     # sorted: the order of signals decides the order in which autograd adds their gradients
-    names = sorted({"logp", "entropy", *method.requires.recomputed_signals})
+    signal_names = sorted({"logp", "entropy", *method.requires.recomputed_signals})
     metrics = UpdateMetrics(token_hook)
     if method.requires.coupled_rows:
-        _accumulate_through_signals(policy, method, batch, weight, names, metrics, ranks)
+        _accumulate_through_signals(policy, method, batch, weight, signal_names, metrics, ranks)
     else:
         rows = _rows_to_evaluate(method, batch, weight, measure_all_rows)
         batch, weight = batch.select_rows(rows), weight[rows]
-        _accumulate_directly(policy, method, batch, weight, names, metrics, ranks)
+        _accumulate_directly(policy, method, batch, weight, signal_names, metrics, ranks)
     return metrics.means()
 
 
@@ -100,7 +101,7 @@ def _accumulate_directly(
     method: Method,
     batch: Batch,
     weight: Tensor,
-    names: Collection[str],
+    signal_names: Collection[str],
     metrics: UpdateMetrics,
     ranks: Ranks,
 ) -> None:
@@ -111,11 +112,11 @@ def _accumulate_directly(
     with _handle_out_of_memory(policy, ranks):
         for rows, factor in microbatches:
             microbatch = batch.select_rows(rows)
-            policy_signals = policy.signals(microbatch, names)
+            policy_signals = policy.signals(microbatch, signal_names)
             logp = policy_signals.logp
             if logp.requires_grad:
                 logp.retain_grad()  # for the metric update/advantage_alignment
-            device_microbatch, device_weight = weighted_batch.select_rows(
+            device_microbatch, device_weight = weighted_batch.rows_on_device(
                 rows, microbatch, logp.device
             )
             loss_per_action = method.loss(policy_signals, device_microbatch)
@@ -133,12 +134,13 @@ def _accumulate_through_signals(
     method: Method,
     batch: Batch,
     weight: Tensor,
-    names: Collection[str],
+    signal_names: Collection[str],
     metrics: UpdateMetrics,
     ranks: Ranks,
 ) -> None:
-    """Differentiate the loss of the minibatch with respect to the signals, then the signals."""
-    signals = evaluate_all(policy, policy, batch, names, ranks)
+    """Differentiate the loss with respect to the signals, and these by the parameters."""
+    # the policy decides the micro-batches, and computes the signals of all ranks' rows
+    signals = evaluate_all(policy, policy, batch, signal_names, ranks)
     policy_signals = Signals({name: signal.requires_grad_() for name, signal in signals.items()})
     loss = (weight * method.loss(policy_signals, batch)).sum()
     loss.backward()
@@ -152,7 +154,7 @@ def _accumulate_through_signals(
     with _handle_out_of_memory(policy, ranks):
         for indices, factor in microbatches:
             rows = trained_rows[indices]
-            signals_with_grad = policy.signals(batch.select_rows(rows), names)
+            signals_with_grad = policy.signals(batch.select_rows(rows), signal_names)
             torch.autograd.backward(
                 [signals_with_grad[name] for name in gradients],
                 [
@@ -167,8 +169,8 @@ def _handle_out_of_memory(
 ) -> AbstractContextManager[None]:
     """Return a context manager for passes in which a rank may run out of memory.
 
-    With a sharded policy, the rank raises `ShardedOutOfMemoryError`. Otherwise all ranks raise a
-    `MemoryError`.
+    If a rank of a sharded policy runs out of memory, this rank raises `ShardedOutOfMemoryError`. If
+    a rank of another policy runs out of memory, all ranks raise `MemoryError`.
     """
     if policy.is_sharded:
         return report_sharded_out_of_memory(ranks)
@@ -183,7 +185,7 @@ def _rows_to_evaluate(
     Rows in which every advantage is 0 are left out if the loss is 0 for them
     (`zero_if_no_advantage`), unless `measure_all_rows` is set.
     """
-    is_evaluated = batch.mask & (weight != 0)
+    has_loss = batch.mask & (weight != 0)  # for each action
     if method.loss.zero_if_no_advantage and not measure_all_rows:
-        is_evaluated &= batch.advantage != 0
-    return is_evaluated.any(1).nonzero()[:, 0]
+        has_loss &= batch.advantage != 0
+    return has_loss.any(1).nonzero()[:, 0]

@@ -13,7 +13,7 @@ from grupo.util.timing import Stopwatch
 
 
 def group_metrics(collected: CollectedGroups, batch: Batch) -> dict[str, float]:
-    """Rewards, lengths, and the share of rollouts and actions that carry a training signal.
+    """Returns metrics of the generated groups: rewards, lengths, failures and reward differences.
 
     Args:
         collected: The groups generated and the groups kept.
@@ -53,8 +53,8 @@ def token_metrics(
     """Numbers of tokens (or denoising steps) generated, returned by the sampler, and trained on.
 
     Args:
-        generated_tokens: Number of tokens that the actor generated in the step, by the policy that
-            acts (`Rollout.role`); "" is the only or the first policy.
+        generated_tokens: Number of tokens generated in the step, by role (`Rollout.role`). The key
+            "" is the role of the first policy, or of the only one.
         collected: The groups generated and the groups kept.
         batch: The batch collated from the kept groups, with advantages.
     """
@@ -71,12 +71,15 @@ def token_metrics(
 
 
 def usage_metrics(external_usage: Mapping[str, float]) -> dict[str, float]:
-    """The metrics of work that rewards did outside this process, such as calls of a judge."""
+    """Counts of work outside this process that reward functions caused, such as calls of judges."""
     return {f"usage/{name}": value for name, value in external_usage.items()}
 
 
 def mean_staleness(collected: CollectedGroups, step: int) -> float:
-    """Mean age, in steps, of the weights that the responses were sampled with."""
+    """Mean age, in steps, of the weights that the responses were sampled with.
+
+    The version of weights is the number of steps that have changed them.
+    """
     rollouts = (rollout for group in collected.sampled_groups for rollout in group.rollouts)
     responses = [response for r in rollouts for _, response in r.turns if response.sampled]
     total_age = sum(step - version for response in responses for version in response.item_versions)
@@ -84,14 +87,14 @@ def mean_staleness(collected: CollectedGroups, step: int) -> float:
 
 
 def time_metrics(stopwatch: Stopwatch, metrics: Mapping[str, float]) -> dict[str, float]:
-    """Seconds per phase, throughput, and the generated tokens that were not trained on.
+    """Seconds of each phase, throughput, and generated minus backpropagated tokens.
 
-    `tokens/trained` counts the tokens of the batch once. `tokens/backpropagated` counts a token in
-    each update that computes its gradient.
+    `tokens/backpropagated` counts a token once for each update that computes its gradient. With
+    several epochs, `tokens/unused` is therefore smaller than the number of unused tokens.
 
     Args:
         stopwatch: Times the step and its phases.
-        metrics: The other metrics of the step: the token counts are read.
+        metrics: The other metrics of the step, with its numbers of tokens.
     """
     times = {f"time/{name}": seconds for name, seconds in stopwatch.seconds.items()}
     step_seconds = stopwatch.elapsed
@@ -131,11 +134,11 @@ def mean(values: Sequence[float]) -> float:
     return sum(values) / len(values) if values else math.nan
 
 
-def mean_over_updates(update_metrics: Sequence[Mapping[str, float]]) -> dict[str, float]:
-    """Mean of each metric over the updates of a step.
+def combine_update_metrics(update_metrics: Sequence[Mapping[str, float]]) -> dict[str, float]:
+    """Returns the mean of each metric over the updates of a step, with two exceptions.
 
-    Token counts are summed. The sampler mismatch is taken from the first update, because only this
-    update has the weights that generated the rollouts.
+    Numbers of tokens are summed. The sampler mismatch is that of the first update, because only the
+    first update has the weights that generated the rollouts.
     """
     out: dict[str, float] = {}
     for name in dict.fromkeys(name for values in update_metrics for name in values):
@@ -163,8 +166,9 @@ def _rewards_differ(group: Group) -> bool:
 def _count_returned(group: Group) -> int:
     """Number of sampled items in the responses of a group.
 
-    A response that several rollouts share is counted once, with the longest of its copies.
-    Responses of an earlier step are left out: the metrics of that step count them.
+    Rollouts that branch from one rollout share a response, and each may keep another prefix of it.
+    The response counts once, with the longest prefix. Responses of an earlier step are left out:
+    the metrics of that step count them.
     """
     earlier = _sampled_lengths(group.task.unfinished_rollouts)
     lengths = _sampled_lengths(group.rollouts)
@@ -172,7 +176,10 @@ def _count_returned(group: Group) -> int:
 
 
 def _sampled_lengths(rollouts: Sequence[Rollout]) -> dict[tuple[int, int], int]:
-    """The largest number of items of each sampled response, by its turn and random stream."""
+    """The length of each sampled response, by turn and random stream.
+
+    Copies of a response in several rollouts have the same key, and the longest copy counts.
+    """
     lengths = dict[tuple[int, int], int]()
     for rollout in rollouts:
         for turn, (_, response) in enumerate(rollout.turns):
@@ -183,19 +190,19 @@ def _sampled_lengths(rollouts: Sequence[Rollout]) -> dict[tuple[int, int], int]:
 
 
 def _unfinished_rollout_metrics(rollouts: Sequence[Rollout]) -> dict[str, float]:
-    """Number of rollouts in ended groups that their sampler left open for a later step."""
+    """Number of unfinished rollouts, whose groups have ended. A later step continues them."""
     count = sum(rollout.unfinished for rollout in rollouts)
     return {"rollouts/unfinished": float(count)} if count else {}
 
 
 def _unfinished_group_metrics(collected: CollectedGroups) -> dict[str, float]:
-    """Number of groups that have not ended, which the next step continues."""
+    """Number of unfinished groups, which the next step continues."""
     count = len(collected.unfinished_groups)
     return {"groups/continued": float(count)} if count else {}
 
 
 def _pruned_metrics(rollouts: Sequence[Rollout]) -> dict[str, float]:
-    """Number of rollouts that their sampler stopped early, and of the tokens generated for them."""
+    """Number of rollouts that the sampler stopped early, and number of their tokens."""
     lengths = [rollout.length for rollout in rollouts if rollout.error == PRUNED_BY_SAMPLER]
     if not lengths:
         return {}
@@ -208,9 +215,9 @@ def _reward_term_means(rollouts: Sequence[Rollout]) -> dict[str, float]:
 
 
 def _term_values(name: str, rollouts: Sequence[Rollout]) -> list[float]:
-    """The values of a reward term, of the rollouts that have it.
+    """The values of a reward term, for the rollouts that have the term.
 
-    The environment sets "failed" and "answer_error" only where they are 1; they are 0 otherwise.
+    The environment sets "failed" and "answer_error" only to 1. Without a value, they are 0.
     """
     defaults = {"failed": 0.0, "answer_error": 0.0}
     terms = [{**defaults, **rollout.reward_terms} for rollout in rollouts]
@@ -218,9 +225,10 @@ def _term_values(name: str, rollouts: Sequence[Rollout]) -> list[float]:
 
 
 def _mask_metrics(collected: CollectedGroups, batch: Batch) -> dict[str, float]:
-    """Shares of tokens that only the mask has (extra) or only the responses have (dropped).
+    """Errors of `batch.mask`, as fractions of the tokens in the trained responses.
 
-    Both are 0 if the mask holds exactly the tokens of the responses that are trained on.
+    `extra` counts tokens that the mask includes and that no trained response has. `dropped` counts
+    sampled tokens of trained responses that the mask leaves out.
     """
     rollouts = (rollout for group in collected.kept_groups for rollout in group.rollouts)
     responses = [response for r in rollouts for _, response in r.turns if response.in_loss]

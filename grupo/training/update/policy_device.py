@@ -28,14 +28,14 @@ class WeightedBatch:
     weight: Tensor
     copies: dict[torch.device, tuple[Batch, Tensor]] = field(default_factory=dict)
 
-    def select_rows(
+    def rows_on_device(
         self, rows: Tensor, microbatch: Batch, device: torch.device
     ) -> tuple[Batch, Tensor]:
-        """Some rows and their weights on a device.
+        """Return rows of the batch and their weights on a device.
 
         Args:
-            rows: Their indices, on the CPU.
-            microbatch: These rows on the CPU.
+            rows: Indices of the rows, on the CPU.
+            microbatch: The same rows on the CPU, returned if `device` is the CPU.
             device: The device.
         """
         if device == self.weight.device:

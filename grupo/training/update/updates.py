@@ -19,7 +19,7 @@ from grupo.recipe import Recipe
 from grupo.storage.fault_injection import kill_point
 from grupo.training.update.finite_weights import check_finite_weights
 from grupo.training.update.gradients import accumulate_gradients
-from grupo.training.update.metrics import advantage_metrics, mean_over_updates
+from grupo.training.update.metrics import advantage_metrics, combine_update_metrics
 from grupo.training.update.records import ActionSignals
 from grupo.util.rng import make_rng
 from grupo.util.timing import Stopwatch
@@ -74,7 +74,7 @@ class Updater:
         ]
         for other in collect_json(self.ranks, action_signals, Phase.UPDATED):
             action_signals.update((int(row), signals) for row, signals in other.items())
-        return advantage_metrics(method, batch) | mean_over_updates(update_metrics)
+        return advantage_metrics(method, batch) | combine_update_metrics(update_metrics)
 
     def _update(
         self,

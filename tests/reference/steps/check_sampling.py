@@ -98,7 +98,7 @@ def check_refilling(method: Method, keeps: Keeps, pools: Pools) -> None:
         rewards, lengths = groups[place[task.key]]
         return [rollout(r, n) for r, n in zip(rewards, lengths, strict=True)]
 
-    steps = collect_steps(method, answer, tasks, num_prompts=NUM_GROUPS, num_steps=len(SCRIPT))
+    steps = collect_steps(method, answer, tasks, num_groups=NUM_GROUPS, num_steps=len(SCRIPT))
     for step, found in zip(expected, steps, strict=True):
         assert [[place[key] for key in keys] for keys in found.rounds] == step.rounds
         assert _places(found.collected.kept_groups, place) == step.trained
@@ -141,7 +141,7 @@ def check_value_sampling() -> None:
 
     refilled = copied = 0
     for _ in range(12):
-        (found,) = collect_steps(method, answer, tasks, num_prompts=4, num_steps=1, history=history)
+        (found,) = collect_steps(method, answer, tasks, num_groups=4, num_steps=1, history=history)
         sampled = iter(found.collected.sampled_groups)
         rounds = [[next(sampled) for _ in keys] for keys in found.rounds]
         generated = [[(int(g.task.key), g.rewards) for g in groups] for groups in rounds]

@@ -77,7 +77,7 @@ def check_steps(
             rewards = REWARDS[task.key][step]
             return [named(f"{task.key}.{step}.{i}", r) for i, r in enumerate(rewards)]
 
-        (found,) = collect_steps(method, answer, tasks, num_prompts=2, num_steps=1, history=history)
+        (found,) = collect_steps(method, answer, tasks, num_groups=2, num_steps=1, history=history)
         sampled = {g.task.key: pairs(g.rollouts) for g in found.collected.sampled_groups}
         for group in found.collected.kept_groups:
             key = group.task.key

@@ -113,7 +113,7 @@ def check_thompson() -> None:
     for step in range(7):
         for task in tasks:
             made = [(s, right, 8 - right) for s, right in VADE_GROUPS[task.key] if s < step]
-            found = method.curriculum.beta_counts(history.task_history(task), step)
+            found = method.curriculum.decayed_counts(history.task_history(task), step)
             expected = vade_counts(made, step, 0.5, 0.9)
             assert max(abs(a - b) for a, b in zip(found, expected, strict=True)) < 1e-9
         groups = [group(t, right, 8) for t in tasks for s, right in VADE_GROUPS[t.key] if s == step]
@@ -163,7 +163,7 @@ def check_growing_groups() -> None:
                 rollout(float(r)) for r in script[int(task.key)][first : first + task.group_size]
             ]
 
-        (found,) = collect_steps(method, answer, tasks, num_prompts=3, num_steps=1)
+        (found,) = collect_steps(method, answer, tasks, num_groups=3, num_steps=1)
         sizes = dict.fromkeys(given, method.curriculum.first_group_size)
         budget = (6 - method.curriculum.first_group_size) * 3
         assert [group.task.key for group in found.collected.kept_groups] == found.rounds[0]
@@ -223,7 +223,7 @@ def check_unfinished_first() -> None:
         return Rollout(turns, reward=1.0, reward_terms=terms)
 
     expected = continued_tasks(T_PPO_ANSWERS, 4, 16, num_tasks=3, num_steps=7)
-    steps = collect_steps(method, answer, tasks, num_prompts=3, num_steps=7)
+    steps = collect_steps(method, answer, tasks, num_groups=3, num_steps=7)
     assert [len(step.rounds) for step in steps] == [1] * 7
     assert [brought[3 * i : 3 * i + 3] for i in range(7)] == expected
 
@@ -234,9 +234,9 @@ def check_part_of_tasks() -> None:
     for step in (1, 2, 30, 49, 50, 51, 52, 200):
         in_step = _in_step(method, step)
         share = 0.4 if step <= 50 else 0.0
-        for num_prompts in (5, 8, 10, 32):
-            drawn = in_step.curriculum(CurriculumRequest(tasks, History(), num_prompts, SEED))
-            assert len(drawn) == remix_tasks(num_prompts, share)
+        for num_groups in (5, 8, 10, 32):
+            drawn = in_step.curriculum(CurriculumRequest(tasks, History(), num_groups, SEED))
+            assert len(drawn) == remix_tasks(num_groups, share)
 
 
 def _in_step(method: Method, step: int) -> Method:

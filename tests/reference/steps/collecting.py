@@ -9,7 +9,7 @@ from grupo.core.types import Group, Response, Rollout, Task
 from grupo.method import Method
 from grupo.rollouts.curricula import Curriculum, CurriculumRequest, next_tasks
 from grupo.rollouts.history import History
-from grupo.rollouts.task_history import HistoryStore
+from grupo.rollouts.task_history import StatisticStore
 from grupo.training.collect.groups import CollectedGroups, collect_groups
 
 SEED = 3
@@ -22,7 +22,7 @@ def make_tasks(count: int) -> list[Task]:
 
 def make_history(method: Method) -> History:
     """An empty history with the statistics that the method declares."""
-    return History(task_histories=HistoryStore(method.requires.task_statistics))
+    return History(task_histories=StatisticStore(method.requires.task_statistics))
 
 
 def rollout(reward: float, length: int = 1) -> Rollout:
@@ -113,7 +113,7 @@ def collect_steps(
     answer: Callable[[Task], Sequence[Rollout]],
     tasks: Sequence[Task],
     *,
-    num_prompts: int,
+    num_groups: int,
     num_steps: int,
     history: History | None = None,
 ) -> list[CollectedStep]:
@@ -128,7 +128,7 @@ def collect_steps(
         )
         collected = asyncio.run(
             collect_groups(
-                method, NoEnv(), NoActor(), tasks, history, num_prompts=num_prompts, seed=SEED
+                method, NoEnv(), NoActor(), tasks, history, num_groups=num_groups, seed=SEED
             )
         )
         history.append_groups(step, collected.sampled_groups, method.requires.task_replays)

@@ -67,7 +67,7 @@ def test_a_step_has_its_budget_where_rewards_vary():
     history = History()
     actor = Script(lambda context, key: END, [])
     collected = asyncio.run(
-        collect_groups(method, SomeVary(), actor, TASKS, history, num_prompts=4, seed=0)
+        collect_groups(method, SomeVary(), actor, TASKS, history, num_groups=4, seed=0)
     )
     sizes = {group.task.key: len(group.rollouts) for group in collected.kept_groups}
     assert sizes == {"0": 12, "1": 4, "2": 12, "3": 4}  # 8 on average

@@ -9,7 +9,7 @@ from grupo.core.types import Group, Rollout, Task
 from grupo.rollouts.curricula import CurriculumRequest, VarianceAware, next_tasks
 from grupo.rollouts.curricula.variance import interleave
 from grupo.rollouts.history import History
-from grupo.rollouts.task_history import HistoryStore
+from grupo.rollouts.task_history import StatisticStore
 
 TASKS = [Task(str(i), "?") for i in range(3)]
 OUTCOME = VarianceAware(outcome_coef=1.0, diversity_coef=0.0, floor=0.0)
@@ -24,7 +24,7 @@ def request(curriculum, *steps, num_tasks=8, num_tasks_drawn=0):
     """A request after steps of groups."""
     history = History(
         num_tasks_drawn=num_tasks_drawn,
-        task_histories=HistoryStore(tuple(curriculum.requires.task_statistics)),
+        task_histories=StatisticStore(tuple(curriculum.requires.task_statistics)),
     )
     for step, groups in enumerate(steps):
         history.append_groups(step, groups)

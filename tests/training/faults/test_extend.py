@@ -100,8 +100,8 @@ def test_new_schedules_are_reported_with_their_values(training_process, tmp_path
     result = training_process("extend", run, changes={"max_steps": 8})
     # Warmup(0.5, Cosine(2e-2)) after the warm-up is 2e-2 (1 + cos(pi p)) / 2; p = 7/8, then 9/16
     assert result.messages[1].startswith(
-        "Schedules are functions of the progress of the whole run, now of 8 steps: the learning"
-        " rate was 0.000761 at step 4, and is 0.00805 at the next one."
+        "Schedules follow the progress of the run, and max_steps is now 8. The learning rate was"
+        " 0.000761 at step 4 and is 0.00805 at the next step."
     )
 
 
@@ -125,7 +125,7 @@ def test_a_run_that_ended_early_goes_on_only_with_another_limit(training_process
     assert training_process("train", run, recipe="patient of 20").succeeded
     before = files(run)
     error = training_process("extend", run, changes={"max_steps": 30}).error
-    assert error.startswith("ConfigError: run: it would end at once at step ")
+    assert error.startswith("ConfigError: run: it would end again at step ")
     assert "early_stopping.patience is 1. Change this limit too." in error
     assert files(run) == before
 
@@ -133,7 +133,7 @@ def test_a_run_that_ended_early_goes_on_only_with_another_limit(training_process
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"max_steps": 3}, "max_steps: 3. Allowed: 4 or more, the steps of the run."),
+        ({"max_steps": 3}, "max_steps: 3. Allowed: at least 4, the number of steps already done."),
         ({"seed": 7}, "was begun with seed = 0, not 7. Resume it as it is, or train in another"),
         ({"seed": 7}, "On resuming these fields may change: max_steps, learning_rate, "),
         ({"prompts_per_step": 3}, "was begun with prompts_per_step = 2, not 3."),
