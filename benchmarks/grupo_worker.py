@@ -29,9 +29,9 @@ class SequentialTasks:
     """Selects tasks in the order of their source, so that both libraries get the same prompts."""
 
     def __call__(self, request: CurriculumRequest) -> Sequence[Task]:
-        if request.resample_round:
+        if request.round_index:
             return []
-        first = request.history.tasks_drawn
+        first = request.history.num_tasks_drawn
         indices = range(first, first + request.num_tasks)
         return [request.tasks[index % len(request.tasks)] for index in indices]
 

@@ -17,7 +17,7 @@ from tempfile import TemporaryDirectory
 from grupo.core.types import Group, Rollout, Task
 from grupo.rollouts.curricula import BetaCounts
 from grupo.rollouts.history import History
-from grupo.rollouts.task_history import TaskHistoryStore
+from grupo.rollouts.task_history import HistoryStore
 from grupo.storage import checkpoint
 
 STATISTICS = (BetaCounts(0.9),)  # two numbers per task
@@ -61,7 +61,7 @@ def main(task_count: int) -> None:
     """Measure a history of `task_count` tasks."""
     tasks = [Task(f"{number:032x}", "") for number in range(task_count)]
     baseline = resident_mb()
-    history = History(task_histories=TaskHistoryStore(STATISTICS))
+    history = History(task_histories=HistoryStore(STATISTICS))
     for number in range(VISITS_PER_TASK):
         history.append_groups(number, map(scored_group, tasks))
         memory = resident_mb() - baseline

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from grupo.models.lora import Lora
     from grupo.models.sharding import FSDP2
     from grupo.models.vision_lm import VisionLM
-    from grupo.pipeline import Merged, Pipeline, Stage, resume_pipeline, run_pipeline
+    from grupo.pipeline import Pipeline, Stage, WeightMerge, resume_pipeline, run_pipeline
     from grupo.recipe import Adam, EarlyStopping, Evaluation, Recipe
     from grupo.report.run import Run
     from grupo.report.train import resume, train
@@ -47,7 +47,7 @@ _MODULES = {  # imported on first use, so that `import grupo` is fast
     "grupo.models.sharding": ("FSDP2",),
     "grupo.inference.sampling_params": ("Sampling",),
     "grupo.recipe": ("Adam", "Evaluation", "Recipe", "EarlyStopping"),
-    "grupo.pipeline": ("Merged", "Pipeline", "Stage", "resume_pipeline", "run_pipeline"),
+    "grupo.pipeline": ("WeightMerge", "Pipeline", "Stage", "resume_pipeline", "run_pipeline"),
     "grupo.storage.keep": ("KeepCheckpoints",),
     "grupo.core.types": ("Response", "Group", "Rollout", "Task"),
     "grupo.core.schedules": ("Cosine", "Linear", "Warmup"),
@@ -80,7 +80,6 @@ __all__ = [
     "Linear",
     "LoadedModel",
     "Lora",
-    "Merged",
     "Method",
     "Pipeline",
     "ReasoningGym",
@@ -102,6 +101,7 @@ __all__ = [
     "Video",
     "VisionLM",
     "Warmup",
+    "WeightMerge",
     "resume",
     "resume_pipeline",
     "run_comparison",

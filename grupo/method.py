@@ -86,7 +86,7 @@ class Method:
         return merged_provides(*component_fields(self).values())
 
     @property
-    def controlled_metrics(self) -> frozenset[str]:
+    def controller_metric_names(self) -> frozenset[str]:
         """Metrics that the method's controllers read."""
         return frozenset(part.metric for part in self._components() if isinstance(part, Controller))
 

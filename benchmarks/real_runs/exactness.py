@@ -19,7 +19,7 @@ from grupo.core.types import Group, Rollout, Task
 from grupo.evidence.survey import FamilyTasks
 from grupo.models.causal_policy import CausalPolicy
 from grupo.training.resume.load_run import LAST, find_checkpoint, load_policy
-from grupo.training.resume.run_dir import RunFolder
+from grupo.training.resume.run_folder import RunFolder
 from grupo.training.update.collate import collate
 from grupo.util.event_loop import run_coroutine
 

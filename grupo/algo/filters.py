@@ -40,10 +40,13 @@ class StepFilter(Protocol):
         ...
 
 
-def kept_in_step(
+def filter_step(
     group_filter: Filter, kept: Sequence[Group], sampled: Sequence[Group], num_prompts: int
 ) -> Sequence[Group]:
-    """The groups of a step that are trained on; arguments as of `StepFilter.finish_step`."""
+    """The last pass of a filter, over all groups of a step; arguments as of `finish_step`.
+
+    At most `num_prompts` groups are left.
+    """
     if isinstance(group_filter, StepFilter):
         kept = group_filter.finish_step(kept, sampled, num_prompts)
     return kept[:num_prompts]

@@ -24,7 +24,7 @@ from grupo.rewards import ReasoningGymVerifier
 from grupo.rollouts.evaluate import TOTAL_REWARD, SuccessCriterion
 from grupo.tasks import EvalShare, parse_task_source
 from grupo.toy import quickstart
-from grupo.training.resume.run_dir import LOCK, RECIPE, RunFolder
+from grupo.training.resume.run_folder import LOCK, RECIPE, RunFolder
 from grupo.training.resume.start_from import with_model
 from grupo.util.errors import ConfigError, suggest
 from grupo.util.importing import load_module

@@ -56,7 +56,7 @@ class EvalArgs:
             policy,
             recipe.env,
             tasks,
-            attempts=attempts,
+            num_attempts=attempts,
             success=with_default_reward_term(recipe.evaluation.success, recipe.env),
             turn_strategy=recipe.evaluation.turn_strategy,
             key=derive_key(recipe.seed, "held-out"),  # as in a run, whose numbers are reproduced

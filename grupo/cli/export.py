@@ -8,7 +8,7 @@ from huggingface_hub import HfApi
 from grupo.report.hub import check_upload, upload_model
 from grupo.report.model_card import model_card
 from grupo.training.resume.load_run import AVERAGED, load_checkpoint, policy_of
-from grupo.training.resume.run_dir import RunFolder
+from grupo.training.resume.run_folder import RunFolder
 
 
 @dataclass(frozen=True)

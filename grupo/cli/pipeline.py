@@ -23,7 +23,7 @@ from grupo.pipeline.data_stage import read_data_file
 from grupo.pipeline.load import is_pipeline_file, load_pipeline_file
 from grupo.pipeline.pipeline import stage_executions
 from grupo.pipeline.pipeline_file import read_pipeline
-from grupo.pipeline.run import CallbackOfFolder, begin_pipeline, describe_execution
+from grupo.pipeline.run import CallbackFactory, describe_execution, run_checked_pipeline
 from grupo.pipeline.sources import task_sources_from_stages
 from grupo.pipeline.stages import PipelineStage
 from grupo.pipeline.validate import check_pipeline
@@ -33,7 +33,7 @@ from grupo.storage.checkpoint import CorruptRun
 from grupo.storage.pipeline_dirs import is_pipeline, stage_folders
 from grupo.tasks import split_tasks
 from grupo.toy.quickstart import needs_toy_model
-from grupo.training.resume.run_dir import MERGED, RunFolder, unused_folder
+from grupo.training.resume.run_folder import MERGED, RunFolder, unused_folder
 from grupo.util.console import out, print_error, print_line
 from grupo.util.errors import ConfigError, suggest
 from grupo.util.importing import load_module
@@ -126,12 +126,12 @@ class PipelineCommand:
     Args:
         run: The folder; "" for a new one, named by date and time.
         resume_if_exists: Resume the pipeline if its folder holds it already.
-        callback_of: The callback of a stage, from the stage's folder.
+        make_callback: The callback of a stage, from the stage's folder.
     """
 
     run: str
     resume_if_exists: bool
-    callback_of: CallbackOfFolder
+    make_callback: CallbackFactory
 
     def __call__(self, pipeline: Pipeline, *, dry_run: bool) -> None:
         """Check the pipeline, and print it or run it."""
@@ -149,32 +149,32 @@ class PipelineCommand:
         )
         if exists:
             check_same_pipeline(pipeline, Path(path))
-            return resume_stages(Path(path), (), self.callback_of)
+            return resume_stages(Path(path), (), self.make_callback)
         self._begin(pipeline, Path(path))
 
     def _begin(self, pipeline: Pipeline, root: Path) -> None:
         if is_rank_0():
             RunFolder.check_empty(root)
             for stage in pipeline.stages:
-                ensure_toy_model(stage.recipe, self.callback_of(root))
+                ensure_toy_model(stage.recipe, self.make_callback(root))
         exchange_json(launched_ranks(), None, Phase.QUICKSTART_MODEL_TRAINED)
         with _resume_hint(root):
-            begin_pipeline(pipeline, root, self.callback_of)
+            run_checked_pipeline(pipeline, root, self.make_callback)
         _print_stages(root)
 
 
-def resume_stages(root: Path, arguments: Sequence[str], callback_of: CallbackOfFolder) -> None:
+def resume_stages(root: Path, arguments: Sequence[str], make_callback: CallbackFactory) -> None:
     """Run the unfinished stages of a pipeline, and print a table of all.
 
     Args:
         root: The folder of the pipeline.
         arguments: Further arguments of the command, which a pipeline does not take.
-        callback_of: The callback of a stage, from the stage's folder.
+        make_callback: The callback of a stage, from the stage's folder.
     """
     if arguments:
         raise ConfigError(f"{arguments[0]!r}: a pipeline is resumed as it was begun. Leave it out.")
     with _resume_hint(root):
-        resume_pipeline(root, callback_of)
+        resume_pipeline(root, make_callback)
     _print_stages(root)
 
 

@@ -179,7 +179,7 @@ def _job(run: Path, lengths: dict[int, list[int]], text: str, limit: int) -> "Wo
     from grupo.config.answer_length import answer_limit, has_one_answer
     from grupo.evidence.simulate.events import Workload
     from grupo.evidence.simulate.lengths import MeasuredLengths, parse_lengths
-    from grupo.training.resume.run_dir import RunFolder
+    from grupo.training.resume.run_folder import RunFolder
 
     recipe = RunFolder.open(run).recipe
     sizes = [len(step) for step in lengths.values()]

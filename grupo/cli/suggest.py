@@ -35,7 +35,7 @@ def suggest(
     from grupo.evidence.suggest.candidates import suggest_methods
     from grupo.evidence.suggest.symptoms import read_answers
     from grupo.evidence.suggest.text import describe_candidates, describe_symptoms
-    from grupo.training.resume.run_dir import RECIPE
+    from grupo.training.resume.run_folder import RECIPE
 
     given = {"policy": policy, "reward": reward, "extra": extra} | {
         "problem": problem,

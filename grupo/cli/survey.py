@@ -41,7 +41,7 @@ def survey(
     from grupo.cli.fields import split_arguments
     from grupo.evidence.survey.parquet import check_new_file, write_survey
     from grupo.evidence.survey.table import survey_table
-    from grupo.training.resume.run_dir import RECIPE
+    from grupo.training.resume.run_folder import RECIPE
 
     check_new_file(out_file)
     address, fields = split_arguments(arguments or ())

@@ -86,7 +86,7 @@ def train_command(
         with_fields,
     )
     from grupo.config.validate import check_recipe
-    from grupo.training.resume.run_dir import RunFolder
+    from grupo.training.resume.run_folder import RunFolder
 
     address, fields = split_arguments(arguments or ())
     loggers = {"tensorboard": tensorboard, "trackio": trackio, "wandb": wandb}
@@ -207,7 +207,7 @@ def _run_folder(run: str, resume_if_exists: bool) -> tuple[Path, bool]:
     from grupo.cli.build_recipe import parse_option
     from grupo.distributed.exchange import broadcast_from_rank_0
     from grupo.distributed.start import launched_ranks
-    from grupo.training.resume.run_dir import RECIPE, unused_folder
+    from grupo.training.resume.run_folder import RECIPE, unused_folder
 
     if resume_if_exists and not run:
         raise ConfigError("resume-if-exists: the folder of the run is not named. Give it by --run.")
@@ -222,7 +222,7 @@ def _train_new_run(chosen: "ChosenRecipe", folder: Path, callback: "Callback") -
     from grupo.cli.displays import ensure_toy_model
     from grupo.distributed.exchange import exchange_json
     from grupo.distributed.start import launched_ranks
-    from grupo.training.resume.run_dir import RunFolder
+    from grupo.training.resume.run_folder import RunFolder
     from grupo.training.resume.start_from import describe_start
     from grupo.training.start import create_trainer
 
@@ -273,7 +273,7 @@ def _resume_point(folder: Path) -> str:
 def _is_resumable(folder: Path) -> bool:
     """Whether the folder holds a run whose recipe has no objects that were in memory."""
     from grupo.core.serialization import objects_in_memory
-    from grupo.training.resume.run_dir import RunFolder
+    from grupo.training.resume.run_folder import RunFolder
 
     has_run = (folder / "recipe.json").is_file()
     return has_run and not objects_in_memory(RunFolder.open(folder).recipe)
@@ -282,7 +282,7 @@ def _is_resumable(folder: Path) -> bool:
 def _print_summary(folder: Path, summary: dict[str, Any]) -> None:
     from grupo.config.success import with_default_reward_term
     from grupo.report.tables import eval_table, summary_lines
-    from grupo.training.resume.run_dir import RunFolder
+    from grupo.training.resume.run_folder import RunFolder
 
     if not is_rank_0():
         return

@@ -13,7 +13,7 @@ from grupo.report.read_run import CRASH_FILE, Record, crash_reason, read_metrics
 from grupo.storage import strict_json
 from grupo.storage.atomic_files import write_atomically
 from grupo.storage.lock import Lock
-from grupo.training.resume.run_dir import LOCK, SUMMARY, RunFolder
+from grupo.training.resume.run_folder import LOCK, SUMMARY, RunFolder
 from grupo.training.update.metrics import mean
 from grupo.util.errors import ConfigError
 

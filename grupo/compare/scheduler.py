@@ -22,7 +22,7 @@ from grupo.compare.run_status import (
     record_crash,
     status_of,
 )
-from grupo.training.resume.run_dir import RunFolder
+from grupo.training.resume.run_folder import RunFolder
 from grupo.util.errors import ConfigError
 
 STOP_GRACE_SECONDS = 10.0  # between SIGTERM and SIGKILL

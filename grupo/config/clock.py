@@ -13,7 +13,7 @@ CLOCK_METRICS = ("time/", "time_frac/", "throughput/")
 def describe_clock(recipe: Recipe) -> list[str]:
     """A line for each way in which the clock can decide a result of the recipe."""
     limits = ", ".join(dict.fromkeys(_time_limits(recipe)))
-    metrics = [x for x in recipe.method.controlled_metrics if x.startswith(CLOCK_METRICS)]
+    metrics = [x for x in recipe.method.controller_metric_names if x.startswith(CLOCK_METRICS)]
     max_seconds = recipe.early_stopping.max_seconds
     lines = {
         f"{limits}: what takes about that long may fail in one run and not in another": limits,

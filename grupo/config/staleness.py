@@ -73,7 +73,7 @@ def check_staleness(recipe: Recipe) -> None:
     """Raise `ConfigError` for a field of stale or continued rollouts that cannot work."""
     reads = merged_requires(recipe.method.sampler)
     name = type(recipe.method.sampler).__name__
-    if recipe.max_staleness and (reads.current_heads or reads.unfinished):
+    if recipe.max_staleness and (reads.current_heads or reads.unfinished_rollouts):
         raise ConfigError(f"max_staleness: {recipe.max_staleness}. Allowed: 0 with {name}.")
     if recipe.stale_correction not in (None, Recipe.stale_correction):
         _check_stale_correction(recipe)

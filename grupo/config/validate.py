@@ -236,7 +236,7 @@ def _check_players(recipe: Recipe) -> None:
 
 def _check_unfinished(recipe: Recipe) -> None:
     """Raise if a sampler continues rollouts whose environment forgets them after a step."""
-    if recipe.method.requires.unfinished and isinstance(recipe.env, StatefulEnv):
+    if recipe.method.requires.unfinished_rollouts and isinstance(recipe.env, StatefulEnv):
         name = type(recipe.method.sampler).__name__
         raise ConfigError(
             f"env: {type(recipe.env).__name__}, whose sessions end with the step. Allowed with"

@@ -273,7 +273,7 @@ class SmoothedKL(Controller):
         return exp(log_coefficient)
 
 
-def controlled_values(metrics: Mapping[str, float], names: Iterable[str]) -> dict[str, float]:
+def controller_values(metrics: Mapping[str, float], names: Iterable[str]) -> dict[str, float]:
     """Return the metrics with these names, which controllers read, without NaN and infinite ones.
 
     A step that trained on no groups has no metrics of updates, such as "loss". Only in a step with

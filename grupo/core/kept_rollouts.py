@@ -1,4 +1,4 @@
-"""Rules of the history: which rollouts of a task are kept for later steps."""
+"""Keep rules: which rollouts of a task the history keeps for later steps."""
 
 from collections.abc import Collection, Sequence
 from typing import Protocol
@@ -8,7 +8,7 @@ from grupo.core.ranges import Finite, NonEmptyString, PositiveInt
 from grupo.core.types import Rollout
 
 
-class KeptRollouts(Protocol):
+class KeepRule(Protocol):
     """Chooses the rollouts of a task that later steps read in `task.replays`: a component.
 
     It is called after every step that draws the task, with the rollouts that were kept before and

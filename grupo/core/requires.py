@@ -14,7 +14,7 @@ from typing import TypeVar
 
 from grupo.core.aux_heads import AuxHead
 from grupo.core.component import walk
-from grupo.core.kept_rollouts import KeptRollouts
+from grupo.core.kept_rollouts import KeepRule
 from grupo.core.reward_range import RewardRange, checked_range, common_range
 from grupo.core.task_statistic import TaskStatistic
 
@@ -41,7 +41,7 @@ class Requires:
             `task.replays`; it keeps those that any rule keeps.
         replay_buffer: Number of stored rollouts of earlier steps that `Method.replay` chooses from.
         demonstrations: Number of other solved tasks that are read in `task.demonstrations`.
-        unfinished: Whether `task.unfinished` is read: rollouts are continued in later steps.
+        unfinished_rollouts: Whether `task.unfinished_rollouts` is read, and continued.
         current_heads: Whether generation reads the heads, and so may not run ahead of the updates.
         whole_batch: Whether the result for one group depends on the other groups of the batch.
         coupled_rows: Whether the loss of a row depends on the signals of other rows.
@@ -63,10 +63,10 @@ class Requires:
     source_statistics: tuple[TaskStatistic, ...]
     columns: frozenset[str]
     heads: tuple[AuxHead, ...]
-    task_replays: tuple[KeptRollouts, ...]
+    task_replays: tuple[KeepRule, ...]
     replay_buffer: int
     demonstrations: int
-    unfinished: bool
+    unfinished_rollouts: bool
     current_heads: bool
     whole_batch: bool
     coupled_rows: bool
@@ -84,10 +84,10 @@ class Requires:
         source_statistics: Iterable[TaskStatistic] = (),
         columns: Iterable[str] = (),
         heads: Iterable[AuxHead] = (),
-        task_replays: Iterable[KeptRollouts] = (),
+        task_replays: Iterable[KeepRule] = (),
         replay_buffer: int = 0,
         demonstrations: int = 0,
-        unfinished: bool = False,
+        unfinished_rollouts: bool = False,
         current_heads: bool = False,
         whole_batch: bool = False,
         coupled_rows: bool = False,
@@ -106,7 +106,7 @@ class Requires:
             "task_replays": _kept_rollouts(task_replays),
             "replay_buffer": _count("replay_buffer", replay_buffer),
             "demonstrations": _count("demonstrations", demonstrations),
-            "unfinished": _flag("unfinished", unfinished),
+            "unfinished_rollouts": _flag("unfinished_rollouts", unfinished_rollouts),
             "current_heads": _flag("current_heads", current_heads),
             "whole_batch": _flag("whole_batch", whole_batch),
             "coupled_rows": _flag("coupled_rows", coupled_rows),
@@ -134,7 +134,7 @@ class Requires:
             task_replays=(*self.task_replays, *other.task_replays),
             replay_buffer=max(self.replay_buffer, other.replay_buffer),
             demonstrations=max(self.demonstrations, other.demonstrations),
-            unfinished=self.unfinished or other.unfinished,
+            unfinished_rollouts=self.unfinished_rollouts or other.unfinished_rollouts,
             current_heads=self.current_heads or other.current_heads,
             whole_batch=self.whole_batch or other.whole_batch,
             coupled_rows=self.coupled_rows or other.coupled_rows,
@@ -261,7 +261,7 @@ def _statistics(field: str, statistics: Iterable[TaskStatistic]) -> tuple[TaskSt
     return result
 
 
-def _kept_rollouts(rules: Iterable[KeptRollouts]) -> tuple[KeptRollouts, ...]:
+def _kept_rollouts(rules: Iterable[KeepRule]) -> tuple[KeepRule, ...]:
     """Each rule once, in order of appearance."""
     for rule in (result := tuple(dict.fromkeys(rules))):
         if not callable(rule):

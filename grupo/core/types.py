@@ -33,7 +33,7 @@ class Task:
         location: File and line or row of the task, for messages; "" if it has none.
         group_size: Rollouts that the curriculum requests; 0 leaves the number to the sampler.
         replays: Earlier rollouts of this task that the history has kept.
-        unfinished: Unfinished rollouts of this task, which its sampler continues.
+        unfinished_rollouts: Rollouts of this task that its sampler left open and now continues.
         demonstrations: The most similar other tasks that the policy has solved, best first.
         extends_group: The rollouts join the group that the same step generated for the task before.
         statistic_states: States of the statistics that the sampler declares, by the statistic's
@@ -48,7 +48,7 @@ class Task:
     location: str = field(default="", compare=False)
     group_size: int = 0
     replays: "tuple[Rollout, ...]" = ()
-    unfinished: "tuple[Rollout, ...]" = ()
+    unfinished_rollouts: "tuple[Rollout, ...]" = ()
     demonstrations: tuple[SolvedTask, ...] = ()
     extends_group: bool = False
     statistic_states: Mapping[str, StatisticState] = field(default_factory=dict)

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 from transformers import PreTrainedTokenizerBase
 
-from grupo.core.answer_use import answers_are_trained_on
+from grupo.core.response_use import responses_are_trained_on
 from grupo.inference.base import Reply, Request, StopConditions, batchable_groups
 from grupo.inference.decode_rows import DecodeConfig, DecodeRows, DynamicRows, sampled_rows
 from grupo.inference.memory_limits import MAX_CONTEXT_TOKENS, MemoryLimits
@@ -52,7 +52,7 @@ class LocalEngine:
     limits: MemoryLimits = field(default_factory=MemoryLimits)
     prefix_cache: PrefixCache = field(default_factory=lambda: PrefixCache(MAX_CONTEXT_TOKENS))
     static_decoding: StaticDecoding | None = None
-    trained_on: bool = field(default_factory=answers_are_trained_on)
+    trained_on: bool = field(default_factory=responses_are_trained_on)
 
     def __post_init__(self) -> None:
         self.backend.reset(self.prefix_cache, trained_on=self.trained_on)

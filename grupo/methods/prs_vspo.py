@@ -99,16 +99,14 @@ class ValueRefill:
     requires = Requires(task_statistics=(LatestRewards(),))
 
     def __call__(self, request: CurriculumRequest) -> Sequence[Task]:
-        if not request.resample_round:
+        if not request.round_index:
             return self.inner(request)
-        if request.num_tasks < 1 or request.resample_round >= self.max_resample_rounds:
+        if request.num_tasks < 1 or request.round_index >= self.max_resample_rounds:
             return []
         values = self.values(request)
         if not any(values):
             return []
-        rng = make_rng(
-            request.seed, "value-refill", request.history.num_steps, request.resample_round
-        )
+        rng = make_rng(request.seed, "value-refill", request.history.num_steps, request.round_index)
         return rng.choices(request.tasks, values, k=request.num_tasks)
 
     def values(self, request: CurriculumRequest) -> Sequence[float]:

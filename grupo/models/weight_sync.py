@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import torch
 from torch import Tensor
 
-from grupo.core.answer_use import answers_not_trained_on
+from grupo.core.response_use import generation_only
 from grupo.inference.base import Engine
 from grupo.inference.server_sharing import ServerSharing
 from grupo.models import adapters
@@ -106,7 +106,7 @@ class CopiedWeights(SharedWeights):
         self.stream = GenerationStream(model.device)
 
     def engine(self) -> Engine:
-        with answers_not_trained_on():  # an update reads activations of the trained model alone
+        with generation_only():  # an update reads activations of the trained model alone
             return super().engine()
 
     def snapshot(self) -> Weights:

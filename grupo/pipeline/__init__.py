@@ -2,7 +2,7 @@
 
 from grupo.pipeline.collect import best_against_worst, best_against_worst_in_context, solved
 from grupo.pipeline.conditions import ConditionFailedError, MetricAtLeast, MetricAtMost
-from grupo.pipeline.merge import Merged, linear, spherical
+from grupo.pipeline.merge import WeightMerge, linear, spherical
 from grupo.pipeline.pipeline import Pipeline
 from grupo.pipeline.role_chains import JoinedRoleChains
 from grupo.pipeline.run import resume_pipeline, run_pipeline
@@ -17,7 +17,6 @@ __all__ = [
     "ConditionFailedError",
     "ExportStage",
     "JoinedRoleChains",
-    "Merged",
     "MetricAtLeast",
     "MetricAtMost",
     "Pipeline",
@@ -25,6 +24,7 @@ __all__ = [
     "SurveyStage",
     "SurveyedTasks",
     "VerifiedPairs",
+    "WeightMerge",
     "best_against_worst",
     "best_against_worst_in_context",
     "linear",

@@ -13,7 +13,7 @@ from grupo.distributed.exchange import broadcast_from_rank_0
 from grupo.distributed.phase import Phase
 from grupo.models.start_weights import StartWeights
 from grupo.pipeline.export import with_model_folders
-from grupo.pipeline.merge import Merged, MergedWeights
+from grupo.pipeline.merge import MergedWeights, WeightMerge
 from grupo.pipeline.pipeline import StageExecution
 from grupo.pipeline.progress import PipelineProgress
 from grupo.pipeline.sources import DrawnEvalTasks, with_resolved_sources
@@ -21,7 +21,7 @@ from grupo.recipe import Recipe
 from grupo.storage.atomic_files import (
     fsync_dir,
     make_folder,
-    remove_unfinished,
+    remove_temporary_files,
     sha256_of,
     write_new,
 )
@@ -31,7 +31,7 @@ from grupo.storage.safetensors import file_chunks
 from grupo.tasks import EvalShare
 from grupo.tasks.in_memory import as_task_source
 from grupo.training.resume.load_run import load_checkpoint, policy_of
-from grupo.training.resume.run_dir import MERGED, RunFolder
+from grupo.training.resume.run_folder import MERGED, RunFolder
 from grupo.training.resume.start_from import started_policy, with_model
 from grupo.util.rng import derive_key
 
@@ -54,8 +54,10 @@ def recipe_of_round(recipe: Recipe, round_number: int) -> Recipe:
     return recipe.replace(seed=seed, eval_tasks=eval_tasks)
 
 
-def resolved_recipe(execution: StageExecution, progress: PipelineProgress, ranks: Ranks) -> Recipe:
-    """The recipe of a stage with weights, tasks and models in place of references to stages.
+def resolve_stage_references(
+    execution: StageExecution, progress: PipelineProgress, ranks: Ranks
+) -> Recipe:
+    """The recipe of a stage, with weights, tasks and models in place of references to stages.
 
     Args:
         execution: The execution of the stage.
@@ -69,7 +71,7 @@ def resolved_recipe(execution: StageExecution, progress: PipelineProgress, ranks
         for name in ("tasks", "eval_tasks")
     }
     recipe = with_model_folders(recipe.replace(**sources), progress.model_folder)
-    if isinstance(execution.start, Merged):
+    if isinstance(execution.start, WeightMerge):
         return _with_merged_weights(recipe, execution, progress, ranks)
     if not execution.start:
         return recipe
@@ -82,7 +84,7 @@ def _with_merged_weights(
 ) -> Recipe:
     """The recipe with merged weights, which rank 0 writes to the folder of the stage."""
     merged = execution.start
-    assert isinstance(merged, Merged)
+    assert isinstance(merged, WeightMerge)
     runs_and_checkpoints = [
         progress.run_and_checkpoint(reference) for reference in merged.references
     ]
@@ -96,7 +98,7 @@ def _with_merged_weights(
 
 
 def _write_merged_weights(
-    file: Path, merged: Merged, runs_and_checkpoints: list[tuple[Path | None, str]]
+    file: Path, merged: WeightMerge, runs_and_checkpoints: list[tuple[Path | None, str]]
 ) -> str:
     """Write merged weights durably, unless the file exists, and return the SHA-256 of the file.
 
@@ -113,7 +115,7 @@ def _write_merged_weights(
     weights = MergedWeights(sources, [share for _, share in merged.pairs], merged.rule)
     with explain_disk_errors("The weights are not merged"):
         make_folder(file.parent)
-        remove_unfinished(file.parent)
+        remove_temporary_files(file.parent)
         kill_point("merge/begun")
         temporary = file.with_name(f"tmp.{file.name}")
         digest = write_new(temporary, file_chunks(weights), kill_point_prefix="merge")
@@ -129,12 +131,12 @@ def _full_weights(run: Path, checkpoint: str) -> Mapping[str, Tensor]:
     The weights of a model without adapters are read one at a time, when they are used.
     """
     recipe = RunFolder.open(run).recipe
-    saved = load_checkpoint(run, recipe, checkpoint)
+    loaded_checkpoint = load_checkpoint(run, recipe, checkpoint)
     policy: Any = recipe.policy
     if not policy.trains_adapters:
-        return saved.tensors["weights"]
-    loaded: Any = policy_of(recipe, saved)
-    return dict(loaded.merged_model().named_parameters())
+        return loaded_checkpoint.tensors["weights"]
+    loaded_policy: Any = policy_of(recipe, loaded_checkpoint)
+    return dict(loaded_policy.merged_model().named_parameters())
 
 
 def _require_run(run: Path | None) -> Path:

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from grupo.config.success import with_default_reward_term
-from grupo.core.answer_use import answers_not_trained_on
 from grupo.core.media import Media
+from grupo.core.response_use import generation_only
 from grupo.core.types import Group, Rollout, Task
 from grupo.distributed.base import Ranks
 from grupo.distributed.exchange import exchange_json, sum_counts
@@ -134,7 +134,7 @@ def sample_collection(
     num_tokens = 0
     with sampled_policy(recipe, count, callback, ranks) as sampled:
         for first in range(0, len(sampled.tasks), size):
-            with answers_not_trained_on():
+            with generation_only():
                 actor = sampled.policy.actor(derive_key(recipe.seed, "collect", first))
             tasks = sampled.tasks[first : first + size]
             resized = [replace(task, group_size=0) for task in tasks]  # 0: the sampler's group size

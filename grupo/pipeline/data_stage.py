@@ -19,7 +19,7 @@ from grupo.storage.atomic_files import (
     fsync_dir,
     make_folder,
     remove,
-    remove_unfinished,
+    remove_temporary_files,
     sha256_of,
     write_atomically,
 )
@@ -28,7 +28,7 @@ from grupo.storage.fault_injection import kill_point
 from grupo.storage.pipeline_dirs import SUMMARY
 from grupo.tasks.overlong import fit_prompts
 from grupo.training.callbacks import Callback
-from grupo.training.ranks import make_ranks_await_server_weights
+from grupo.training.ranks import share_inference_servers
 from grupo.util.errors import ConfigError
 from grupo.util.rng import seed_torch
 
@@ -55,7 +55,7 @@ def sampled_policy(
     tasks, _ = load_tasks(recipe)
     seed_torch(recipe.seed, "build")  # new adapters are initialised at random, as in a run
     policy = recipe.policy.build()
-    make_ranks_await_server_weights(policy, ranks)
+    share_inference_servers(policy, ranks)
     try:
         if policy.prompt_limit:
             (tasks,), note = fit_prompts(recipe.overlong, policy.prompt_limit, tasks)
@@ -81,7 +81,7 @@ def new_data_file(file: Path, summary: dict[str, Any]) -> Iterator[Path]:
     """
     with explain_disk_errors(f"{file} is not written"):
         make_folder(file.parent)
-        remove_unfinished(file.parent)
+        remove_temporary_files(file.parent)
         temporary = file.with_name(f"tmp.{file.name}")
         kill_point("data/begun")
         yield temporary

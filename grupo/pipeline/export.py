@@ -11,7 +11,7 @@ from grupo.recipe import Recipe
 from grupo.storage.checkpoint import load_verified
 from grupo.training.callbacks import Callback
 from grupo.training.resume.load_run import policy_of
-from grupo.training.resume.run_dir import RunFolder
+from grupo.training.resume.run_folder import RunFolder
 from grupo.util.errors import ConfigError
 
 MODEL_FOLDER = "model"  # name of the folder that an export stage writes

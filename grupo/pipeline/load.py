@@ -8,7 +8,7 @@ from typing import Any
 from grupo.config.recipe_files import load_recipe_file, recipe_from_data
 from grupo.config.recipe_files.read import line_of, read_data
 from grupo.config.recipe_files.values import TYPE, make_component
-from grupo.pipeline.merge import Merged
+from grupo.pipeline.merge import WeightMerge
 from grupo.pipeline.pipeline import Pipeline
 from grupo.pipeline.stages import CollectStage, ExportStage, PipelineStage, Stage, SurveyStage
 from grupo.recipe import Recipe
@@ -79,7 +79,7 @@ def _stage_from_table(table: Mapping[str, Any], path: str) -> PipelineStage:
     values["recipe"] = _load_recipe(values["recipe"], f"{path}.recipe")
     start = values.get("start")
     if isinstance(start, Mapping):
-        values["start"] = Merged(dict(start))
+        values["start"] = WeightMerge(dict(start))
     return make_component(STAGE_CLASSES[class_name], values, path)
 
 

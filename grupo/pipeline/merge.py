@@ -60,7 +60,7 @@ def spherical(tensors: Sequence[Tensor], weights: Sequence[float]) -> Tensor:
 
 
 @component
-class Merged:
+class WeightMerge:
     """The merged weights of several stages.
 
     The adapters of a stage are merged into its model before the models are merged.
@@ -71,7 +71,7 @@ class Merged:
             checkpoint. The shares sum to 1.
         rule: Merges the tensors that have the same name: `linear`, or `spherical` for two stages.
 
-    >>> Merged({"sft": 0.5, "dpo": 0.5}).shares
+    >>> WeightMerge({"sft": 0.5, "dpo": 0.5}).shares
     (('sft', 0.5), ('dpo', 0.5))
     """
 

@@ -11,7 +11,7 @@ from annotated_types import Interval
 from grupo.core.component import component
 from grupo.core.limits import ROUNDS, STAGES
 from grupo.pipeline.export import MODEL_FOLDER, stages_used_as_models
-from grupo.pipeline.merge import Merged
+from grupo.pipeline.merge import WeightMerge
 from grupo.pipeline.sources import task_sources_from_stages
 from grupo.pipeline.stages import OWN_POLICY, ExportStage, PipelineStage
 from grupo.recipe import Recipe
@@ -62,7 +62,7 @@ class Pipeline:
         """The stage with this name."""
         return next(stage for stage in self.stages if stage.name == name)
 
-    def start_of(self, index: int, round_number: int = 1) -> str | Merged:
+    def start_of(self, index: int, round_number: int = 1) -> str | WeightMerge:
         """The start of a stage: a reference to another stage, a merge, or `OWN_POLICY`.
 
         `OWN_POLICY` is the policy of the recipe of the stage.
@@ -113,7 +113,7 @@ class Pipeline:
         )
 
     def _set_recipe_of_export(self, index: int) -> None:
-        """Give an export stage the recipe of the stage that it starts from."""
+        """Give an export stage the recipe of the stage whose policy it exports."""
         stage, start = self.stages[index], self.start_of(index)
         if not isinstance(stage, ExportStage):
             return
@@ -132,9 +132,9 @@ class Pipeline:
             object.__setattr__(self, "stages", stages)
 
     def _check_condition(self, index: int) -> None:
-        """Raise `ConfigError` for a condition, unless the stage starts from one other stage."""
+        """Raise `ConfigError` if a stage has `when` and does not start from one other stage."""
         stage, start = self.stages[index], self.start_of(index)
-        if stage.when and (isinstance(start, Merged) or start == OWN_POLICY):
+        if stage.when and (isinstance(start, WeightMerge) or start == OWN_POLICY):
             raise ConfigError(
                 f"Pipeline.stages: {stage.name!r}: when: {stage.when!r}. Allowed for a stage that"
                 " starts from one other stage: the condition reads the evaluation of that stage."
@@ -149,14 +149,14 @@ class StageExecution:
         stage: The stage.
         start: Start of the stage in this round, as `Pipeline.start_of` returns it.
         round_number: Number of the round, from 1.
-        number: Number of the execution among those of all rounds, from 1.
+        position: Position of the execution in the whole pipeline, from 1.
         folder: Folder of the stage in this round.
     """
 
     stage: PipelineStage
-    start: str | Merged
+    start: str | WeightMerge
     round_number: int
-    number: int
+    position: int
     folder: Path
 
 
@@ -167,13 +167,13 @@ def stage_executions(pipeline: Pipeline, root: Path) -> Iterator[StageExecution]
         pipeline: The pipeline.
         root: The folder of the pipeline.
     """
-    number = 0
+    position = 0
     for round_number in range(1, pipeline.rounds + 1):
         for index, stage in enumerate(pipeline.stages):
-            number += 1
+            position += 1
             folder = stage_path(root, stage.name, round_number, pipeline.rounds)
             start = pipeline.start_of(index, round_number)
-            yield StageExecution(stage, start, round_number, number, folder)
+            yield StageExecution(stage, start, round_number, position, folder)
 
 
 def split_reference(reference: str) -> tuple[str, str]:
@@ -186,9 +186,9 @@ def split_reference(reference: str) -> tuple[str, str]:
     return name, checkpoint or LAST_CHECKPOINT
 
 
-def start_references(start: str | Merged) -> tuple[str, ...]:
+def start_references(start: str | WeightMerge) -> tuple[str, ...]:
     """The references in `PipelineStage.start`, such as "sft@best"; () for `OWN_POLICY`."""
-    if isinstance(start, Merged):
+    if isinstance(start, WeightMerge):
         return start.references
     return (start,) if start else ()
 
@@ -210,15 +210,21 @@ def _start_stage_names(stage: PipelineStage) -> Iterator[str]:
 
 
 def _recipe_references(recipe: Recipe) -> Iterator[tuple[str, str]]:
-    """Pairs of a field of the recipe that refers to a stage, and the name of that stage."""
-    for source in task_sources_from_stages(recipe):
-        yield f"tasks: {type(source).__name__}", source.stage
+    """Pairs (field, stage name), for each field of the recipe that refers to a stage.
+
+    A task source is an object that loads tasks; here it loads them from the output of a stage.
+    """
+    for task_source in task_sources_from_stages(recipe):
+        yield f"tasks: {type(task_source).__name__}", task_source.stage
     for name in stages_used_as_models(recipe):
         yield "model", name
 
 
-def check_sources(pipeline: Pipeline) -> None:
-    """Raise `ConfigError` for tasks or a model from a stage whose output is of another kind."""
+def check_stage_outputs(pipeline: Pipeline) -> None:
+    """Raise `ConfigError` if a recipe takes a model or tasks from a stage without such an output.
+
+    The name of a stage's output tells its kind: a model, a survey or a collection.
+    """
     for stage in pipeline.stages:
         for name in stages_used_as_models(stage.recipe):
             if pipeline.stage(name).output_name != MODEL_FOLDER:
@@ -226,10 +232,10 @@ def check_sources(pipeline: Pipeline) -> None:
                     f"{stage.name}: model: 'stage:{name}' refers to a"
                     f" {type(pipeline.stage(name)).__name__}. Allowed: an ExportStage."
                 )
-        for source in task_sources_from_stages(stage.recipe):
-            source_stage = pipeline.stage(source.stage)
-            if source_stage.output_name != source.file_name:
+        for task_source in task_sources_from_stages(stage.recipe):
+            writing_stage = pipeline.stage(task_source.stage)
+            if writing_stage.output_name != task_source.file_name:
                 raise ConfigError(
-                    f"{stage.name}: tasks: {source!r} refers to a"
-                    f" {type(source_stage).__name__}. Allowed: {source.allowed}."
+                    f"{stage.name}: tasks: {task_source!r} refers to a"
+                    f" {type(writing_stage).__name__}. Allowed: {task_source.allowed}."
                 )

@@ -7,7 +7,7 @@ from typing import Any
 
 from grupo.pipeline.conditions import ConditionFailedError, describe_value
 from grupo.pipeline.data_stage import read_data_file
-from grupo.pipeline.merge import Merged
+from grupo.pipeline.merge import WeightMerge
 from grupo.pipeline.pipeline import (
     Pipeline,
     StageExecution,
@@ -20,7 +20,7 @@ from grupo.storage import strict_json
 from grupo.storage.pipeline_dirs import SUMMARY
 from grupo.tasks.base import TaskSource
 from grupo.training.resume.load_run import LAST, load_checkpoint
-from grupo.training.resume.run_dir import RunFolder
+from grupo.training.resume.run_folder import RunFolder
 from grupo.util.errors import ConfigError
 
 
@@ -52,7 +52,7 @@ class PipelineProgress:
             ConditionFailedError: The condition does not hold, and the stage ends the pipeline then.
         """
         when = execution.stage.when
-        if not when or isinstance(execution.start, Merged):
+        if not when or isinstance(execution.start, WeightMerge):
             return False
         scores = self._scores(execution.start)
         if when(scores):
@@ -87,7 +87,7 @@ class PipelineProgress:
         if source.stage not in self.data_folders:
             raise ConfigError(f"tasks: {source!r} refers to a stage that was skipped.")
         stage = self.pipeline.stage(source.stage)
-        return source.resolved(read_data_file(self.data_folders[source.stage]), stage.recipe)
+        return source.resolve(read_data_file(self.data_folders[source.stage]), stage.recipe)
 
     def model_folder(self, name: str) -> str:
         """The folder with the model that a stage exported.

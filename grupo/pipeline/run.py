@@ -12,23 +12,23 @@ from grupo.distributed.base import Ranks
 from grupo.distributed.exchange import broadcast_from_rank_0, exchange_json
 from grupo.distributed.phase import Phase
 from grupo.distributed.start import launched_ranks
-from grupo.pipeline.begin import resolved_recipe
-from grupo.pipeline.merge import Merged
+from grupo.pipeline.begin import resolve_stage_references
+from grupo.pipeline.merge import WeightMerge
 from grupo.pipeline.pipeline import Pipeline, StageExecution, stage_executions
 from grupo.pipeline.pipeline_file import check_resumable_pipeline, pipeline_text, read_pipeline
 from grupo.pipeline.progress import PipelineProgress
 from grupo.pipeline.validate import check_pipeline
-from grupo.storage.atomic_files import make_folder, remove_unfinished, write_atomically
+from grupo.storage.atomic_files import make_folder, remove_temporary_files, write_atomically
 from grupo.storage.checkpoint import explain_disk_errors
 from grupo.storage.fault_injection import kill_point
 from grupo.storage.lock import Lock
 from grupo.storage.pipeline_dirs import PIPELINE, SUMMARY, is_pipeline
 from grupo.training.callbacks import Callback, NullCallback
-from grupo.training.resume.run_dir import LOCK, RECIPE, RunFolder, unused_folder
+from grupo.training.resume.run_folder import LOCK, RECIPE, RunFolder, unused_folder
 from grupo.util.errors import ConfigError
 from grupo.util.user_paths import no_run_message
 
-CallbackOfFolder = Callable[[Path], Callback]  # makes the callback of a stage from its folder
+CallbackFactory = Callable[[Path], Callback]  # makes the callback of a stage from its folder
 
 
 def no_callback(folder: Path) -> Callback:
@@ -37,37 +37,38 @@ def no_callback(folder: Path) -> Callback:
 
 
 def run_pipeline(
-    pipeline: Pipeline, run: str | Path = "", callback_of: CallbackOfFolder = no_callback
+    pipeline: Pipeline, run: str | Path = "", make_callback: CallbackFactory = no_callback
 ) -> Path:
     """Run a pipeline in a new folder and return the folder.
 
     Args:
         pipeline: The pipeline.
-        run: The new folder; by default a folder under `runs/`, named by date and time.
-        callback_of: Makes the callback of a stage from the folder of the stage.
+        run: The pipeline's new folder; by default a folder under `runs/`, named by date and time.
+        make_callback: Makes the callback of a stage from the folder of the stage.
 
     Raises:
-        ConfigError: A stage cannot work, or the folder is not empty. No stage has begun then.
-        ConditionFailedError: The condition of a stage does not hold.
+        ConfigError: A stage cannot work, or the folder is not empty. No stage has begun.
+        ConditionFailedError: The condition of a stage with `otherwise="stop"` does not hold. With
+            `otherwise="skip"`, the stage is skipped.
     """
     check_pipeline(pipeline)
-    return begin_pipeline(pipeline, run, callback_of)
+    return run_checked_pipeline(pipeline, run, make_callback)
 
 
-def begin_pipeline(
-    pipeline: Pipeline, run: str | Path = "", callback_of: CallbackOfFolder = no_callback
+def run_checked_pipeline(
+    pipeline: Pipeline, run: str | Path = "", make_callback: CallbackFactory = no_callback
 ) -> Path:
-    """As `run_pipeline`, for a pipeline that `check_pipeline` has accepted."""
+    """Run a pipeline that `check_pipeline` accepted; the arguments are those of `run_pipeline`."""
     ranks = launched_ranks()
     root = Path(
         broadcast_from_rank_0(ranks, str(run or unused_folder()), Phase.PIPELINE_FOLDER_NAMED)
     )
-    with _create(pipeline, root, ranks):
-        run_stages(pipeline, root, callback_of, ranks)
+    with _create_locked_folder(pipeline, root, ranks):
+        run_stages(pipeline, root, make_callback, ranks)
     return root
 
 
-def resume_pipeline(run: str | Path, callback_of: CallbackOfFolder = no_callback) -> Path:
+def resume_pipeline(run: str | Path, make_callback: CallbackFactory = no_callback) -> Path:
     """Resume a pipeline and return its folder.
 
     A pipeline may have been stopped at any moment. The resumed pipeline ends with the weights of an
@@ -75,7 +76,7 @@ def resume_pipeline(run: str | Path, callback_of: CallbackOfFolder = no_callback
 
     Args:
         run: The folder of the pipeline.
-        callback_of: Makes the callback of a stage from the folder of the stage.
+        make_callback: Makes the callback of a stage from the folder of the stage.
 
     Raises:
         ConfigError: The folder has no pipeline, or the pipeline has objects that existed only in
@@ -86,28 +87,30 @@ def resume_pipeline(run: str | Path, callback_of: CallbackOfFolder = no_callback
         raise ConfigError(no_run_message(root))
     pipeline = read_pipeline(root)
     check_resumable_pipeline(pipeline, root)
-    with _lock(root, ranks):
-        run_stages(pipeline, root, callback_of, ranks)
+    with _lock_folder(root, ranks):
+        run_stages(pipeline, root, make_callback, ranks)
     return root
 
 
-def run_stages(pipeline: Pipeline, root: Path, callback_of: CallbackOfFolder, ranks: Ranks) -> None:
+def run_stages(
+    pipeline: Pipeline, root: Path, make_callback: CallbackFactory, ranks: Ranks
+) -> None:
     """Run every stage that is not finished.
 
     Args:
         pipeline: The pipeline.
         root: The folder of the pipeline, which this process has locked.
-        callback_of: Makes the callback of a stage from the folder of the stage.
+        make_callback: Makes the callback of a stage from the folder of the stage.
         ranks: The processes that train together.
     """
     progress = PipelineProgress(pipeline)
     executions = list(stage_executions(pipeline, root.resolve()))
     for execution in executions:
         is_skipped = False
-        has_ended = (execution.folder / SUMMARY).is_file()
-        if not broadcast_from_rank_0(ranks, has_ended, Phase.STAGE_FOUND):
+        has_ended = (execution.folder / SUMMARY).is_file()  # every stage writes it at its end
+        if not broadcast_from_rank_0(ranks, has_ended, Phase.STAGE_STATUS_READ):
             is_skipped = progress.must_skip(execution)
-            callback = callback_of(execution.folder) if ranks.rank == 0 else NullCallback()
+            callback = make_callback(execution.folder) if ranks.rank == 0 else NullCallback()
             callback.on_message(describe_execution(execution, len(executions), skipped=is_skipped))
             if not is_skipped:
                 _run_stage(execution, progress, callback, ranks)
@@ -120,11 +123,11 @@ def _run_stage(
     """Run or continue one stage to its end and release its models."""
     kill_point("stage/begin")
     folder = execution.folder
-    has_begun = broadcast_from_rank_0(ranks, (folder / RECIPE).is_file(), Phase.STAGE_FOUND)
+    has_begun = broadcast_from_rank_0(ranks, (folder / RECIPE).is_file(), Phase.STAGE_STATUS_READ)
     if has_begun:
         recipe = RunFolder.open(folder).recipe
     else:
-        recipe = resolved_recipe(execution, progress, ranks)
+        recipe = resolve_stage_references(execution, progress, ranks)
     execution.stage.run(folder, recipe, callback, ranks)
     exchange_json(ranks, None, Phase.STAGE_ENDED)  # every rank waits until rank 0 wrote all files
     release_memory()
@@ -132,7 +135,7 @@ def _run_stage(
 
 
 def release_memory() -> None:
-    """Free the memory of a stage that has ended, also that of objects in reference cycles."""
+    """Free the memory of a stage that has ended, including objects in reference cycles."""
     gc.collect()
     if torch.cuda.is_initialized():
         torch.cuda.empty_cache()
@@ -146,19 +149,21 @@ def describe_execution(execution: StageExecution, total: int, *, skipped: bool =
         total: Number of executions in all rounds.
         skipped: Whether the stage is skipped, because its condition does not hold.
     """
-    suffix = f", round {execution.round_number}" * bool(execution.round_number > 1)
-    line = f"Stage {execution.number} of {total}, {execution.stage.name}{suffix}"
+    suffix = f", round {execution.round_number}" if execution.round_number > 1 else ""
+    line = f"Stage {execution.position} of {total}, {execution.stage.name}{suffix}"
     if skipped:
         return f"{line}: skipped, because {execution.stage.when!r} does not hold."
     if not execution.start:
         return f"{line}, begins with the policy of its recipe."
     start = execution.start
-    if isinstance(start, Merged):
+    if isinstance(start, WeightMerge):
         return f"{line}, begins from merged weights of {', '.join(start.references)}."
     return f"{line}, begins from {start}."
 
 
-def _create(pipeline: Pipeline, root: Path, ranks: Ranks) -> AbstractContextManager[Any]:
+def _create_locked_folder(
+    pipeline: Pipeline, root: Path, ranks: Ranks
+) -> AbstractContextManager[Any]:
     """Rank 0 writes the pipeline into a new folder and returns the lock of the folder."""
     if ranks.rank:
         exchange_json(ranks, None, Phase.PIPELINE_FOLDER_CREATED)
@@ -169,7 +174,7 @@ def _create(pipeline: Pipeline, root: Path, ranks: Ranks) -> AbstractContextMana
         kill_point("pipeline/folder")
         lock = cleanup.enter_context(Lock(root / LOCK))
         RunFolder.check_empty(root)
-        remove_unfinished(root)
+        remove_temporary_files(root)
         text = pipeline_text(pipeline)
         write_atomically(root / PIPELINE, text, kill_point_prefix="pipeline/file")
         cleanup.pop_all()
@@ -177,11 +182,11 @@ def _create(pipeline: Pipeline, root: Path, ranks: Ranks) -> AbstractContextMana
     return lock
 
 
-def _lock(root: Path, ranks: Ranks) -> AbstractContextManager[Any]:
+def _lock_folder(root: Path, ranks: Ranks) -> AbstractContextManager[Any]:
     """Rank 0 locks the folder of an existing pipeline and returns the lock."""
     if ranks.rank:
         return nullcontext()
     with explain_disk_errors("The pipeline is not resumed"):
         lock = Lock(root / LOCK)
-        remove_unfinished(root)
+        remove_temporary_files(root)
     return lock

@@ -38,7 +38,7 @@ class StageSource(Protocol):
         """The kind of stage to which the source may refer, such as "a CollectStage"."""
         ...
 
-    def resolved(self, file: Path, recipe: Recipe) -> TaskSource:
+    def resolve(self, file: Path, recipe: Recipe) -> TaskSource:
         """The source of the tasks after the stage has ended.
 
         Args:
@@ -68,11 +68,11 @@ class CollectedTasks:
     def allowed(self) -> str:
         return "a CollectStage"
 
-    def resolved(self, file: Path, recipe: Recipe) -> TaskSource:
+    def resolve(self, file: Path, recipe: Recipe) -> TaskSource:
         return DatasetTasks(str(file), self.columns)
 
     def load(self) -> Sequence[Task]:
-        raise unresolved(self)
+        raise unresolved_error(self)
 
 
 @component
@@ -95,11 +95,11 @@ class SurveyedTasks:
     def allowed(self) -> str:
         return "a SurveyStage"
 
-    def resolved(self, file: Path, recipe: Recipe) -> TaskSource:
+    def resolve(self, file: Path, recipe: Recipe) -> TaskSource:
         return Selected(as_task_source(recipe.tasks), str(file), self.selection)
 
     def load(self) -> Sequence[Task]:
-        raise unresolved(self)
+        raise unresolved_error(self)
 
 
 @component
@@ -120,7 +120,7 @@ class DrawnEvalTasks:
         return split_tasks(self.tasks, self.count, self.seed)[1]
 
 
-def unresolved(source: StageSource) -> ConfigError:
+def unresolved_error(source: StageSource) -> ConfigError:
     """The error for a source that is read outside a pipeline."""
     return ConfigError(
         f"tasks: {source!r} exists only in a pipeline, once its stage {source.stage!r} has ended."

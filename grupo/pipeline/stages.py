@@ -18,12 +18,12 @@ from grupo.pipeline.collect import (
 )
 from grupo.pipeline.conditions import StageCondition
 from grupo.pipeline.export import MODEL_FOLDER, write_stage_model
-from grupo.pipeline.merge import Merged
+from grupo.pipeline.merge import WeightMerge
 from grupo.pipeline.survey import SURVEY_FILE, write_stage_survey
 from grupo.recipe import Recipe
 from grupo.rollouts.samplers import Sampler
 from grupo.training.callbacks import Callback
-from grupo.training.resume.run_dir import RECIPE
+from grupo.training.resume.run_folder import RECIPE
 from grupo.training.start import create_trainer, reopen_trainer
 
 OWN_POLICY = ""  # as `start` of a stage: the stage starts from the policy of its own recipe
@@ -43,7 +43,7 @@ class PipelineStage(Protocol):
         ...
 
     @property
-    def start(self) -> str | Merged | None:
+    def start(self) -> str | WeightMerge | None:
         """A reference "STAGE", "STAGE@best" or "STAGE@STEP", a merge, or `OWN_POLICY`.
 
         None is the previous stage.
@@ -98,7 +98,7 @@ class Stage:
 
     name: str
     recipe: Recipe
-    start: str | Merged | None = None
+    start: str | WeightMerge | None = None
     when: StageCondition | None = None
     otherwise: Literal["stop", "skip"] = "stop"
 
@@ -107,7 +107,7 @@ class Stage:
         return ""
 
     def run(self, folder: Path, recipe: Recipe, callback: Callback, ranks: Ranks) -> None:
-        if broadcast_from_rank_0(ranks, (folder / RECIPE).is_file(), Phase.STAGE_FOUND):
+        if broadcast_from_rank_0(ranks, (folder / RECIPE).is_file(), Phase.STAGE_STATUS_READ):
             trainer = reopen_trainer(folder, callback, ranks)
             with trainer.lock:
                 trainer.restore()
@@ -138,7 +138,7 @@ class SurveyStage:
     recipe: Recipe
     attempts: PositiveInt = 8
     count: NonNegativeInt = 0
-    start: str | Merged | None = None
+    start: str | WeightMerge | None = None
     when: StageCondition | None = None
     otherwise: Literal["stop", "skip"] = "stop"
 
@@ -174,7 +174,7 @@ class CollectStage:
     attempts: PositiveInt = 8
     count: NonNegativeInt = 0
     rows: RowsOfGroup = best_against_worst
-    start: str | Merged | None = None
+    start: str | WeightMerge | None = None
     when: StageCondition | None = None
     otherwise: Literal["stop", "skip"] = "stop"
     sampler: Sampler | None = None

@@ -12,10 +12,10 @@ from grupo.core.unwritable import describe
 from grupo.models.causal_lm import CausalLM
 from grupo.models.model_size import read_parameter_shapes
 from grupo.pipeline.export import stages_used_as_rewards
-from grupo.pipeline.merge import Merged, check_same_shapes
+from grupo.pipeline.merge import WeightMerge, check_same_shapes
 from grupo.pipeline.pipeline import (
     Pipeline,
-    check_sources,
+    check_stage_outputs,
     split_reference,
     start_references,
 )
@@ -33,7 +33,7 @@ def check_pipeline(pipeline: Pipeline) -> None:
     Two kinds of tasks are not checked here, but when their stage begins: tasks that an earlier
     stage writes, and tasks that are scored by a model that an earlier stage exports.
     """
-    check_sources(pipeline)
+    check_stage_outputs(pipeline)
     for round_number in range(1, min(pipeline.rounds, 2) + 1):
         for index in range(len(pipeline.stages)):
             _check_start(pipeline, index, round_number)
@@ -98,7 +98,9 @@ def _check_start(pipeline: Pipeline, index: int, round_number: int) -> None:
         for reference in start_references(start)
     ]
     for reference, source in sources:
-        needs_run = isinstance(start, Merged) or "@" in reference or isinstance(stage, ExportStage)
+        needs_run = (
+            isinstance(start, WeightMerge) or "@" in reference or isinstance(stage, ExportStage)
+        )
         if source is None and needs_run:
             raise ConfigError(
                 f"{stage.name}: start: {reference!r} has no trained weights. Allowed: a stage that"
@@ -106,8 +108,8 @@ def _check_start(pipeline: Pipeline, index: int, round_number: int) -> None:
             )
     training_stages = [source for _, source in sources if source is not None]
     for source in training_stages:
-        _check_policies(stage, source, is_merge=isinstance(start, Merged))
-    if isinstance(start, Merged):
+        _check_policies(stage, source, is_merge=isinstance(start, WeightMerge))
+    if isinstance(start, WeightMerge):
         _check_shapes(stage, training_stages)
 
 
@@ -170,7 +172,7 @@ def _check_condition(pipeline: Pipeline, index: int, has_held_out_tasks: dict[st
             whose tasks do not exist yet are absent.
     """
     stage, start = pipeline.stages[index], pipeline.start_of(index)
-    if not stage.when or isinstance(start, Merged):
+    if not stage.when or isinstance(start, WeightMerge):
         return
     source = training_stage(pipeline, split_reference(start)[0])
     if source is None:

@@ -14,7 +14,7 @@ from grupo.report.read_run import Record, check_run_folder, read_metrics, read_s
 from grupo.report.rollouts import RolloutFilter, select_rollouts
 from grupo.report.step_line import count
 from grupo.training.resume.load_run import load_policy
-from grupo.training.resume.run_dir import RunFolder
+from grupo.training.resume.run_folder import RunFolder
 from grupo.util.errors import ConfigError
 
 

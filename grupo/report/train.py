@@ -10,7 +10,7 @@ from grupo.report.notebook_display import NotebookDisplay
 from grupo.report.progress_bar import ProgressDisplay
 from grupo.report.run import Run
 from grupo.training.callbacks import Callback, CallbackList, NullCallback
-from grupo.training.resume.run_dir import unused_folder
+from grupo.training.resume.run_folder import unused_folder
 from grupo.training.start import create_trainer, reopen_trainer
 from grupo.util.console import out
 

@@ -41,7 +41,7 @@ class DemonstrationBuffer:
             del self.solved[next(iter(self.solved))]
         self._index = None
 
-    def nearest(self, task: Task, count: int) -> tuple[SolvedTask, ...]:
+    def most_similar(self, task: Task, count: int) -> tuple[SolvedTask, ...]:
         """Other solved tasks whose prompts have words of the task's, the most similar first.
 
         Args:
@@ -53,8 +53,8 @@ class DemonstrationBuffer:
         if self._index is None:
             self._index = Bm25([solved.prompt for solved in self.solved.values()])
         keys = [*self.solved]
-        found = self._index.search(prompt_as_text(task.prompt), count + 1)
-        others = [keys[i] for i in found if keys[i] != task.key]
+        indices = self._index.search(prompt_as_text(task.prompt), count + 1)
+        others = [keys[i] for i in indices if keys[i] != task.key]
         return tuple(self.solved[key] for key in others[:count])
 
     def copy(self) -> "DemonstrationBuffer":

@@ -3,7 +3,7 @@
 import math
 from dataclasses import dataclass
 
-DEMONSTRATION_METRICS = ("nll", "perplexity", "token_accuracy")  # of `DemonstrationScores.to_data`
+DEMONSTRATION_METRICS = ("nll", "perplexity", "token_accuracy")  # keys of `to_data`
 LOWER_IS_BETTER = frozenset({"nll", "perplexity"})
 
 

@@ -123,13 +123,13 @@ def score_names(attempts: int) -> Sequence[str]:
     """
     if not attempts:
         return ()
-    return ("greedy", "sampled", *(f"pass@{k}" for k in pass_ks(attempts)))
+    return ("greedy", "sampled", *(f"pass@{k}" for k in pass_at_k_values(attempts)))
 
 
-def pass_ks(attempts: int) -> list[int]:
+def pass_at_k_values(attempts: int) -> list[int]:
     """The values of k of pass@k for a number of attempts: powers of 2, and that number itself.
 
-    >>> pass_ks(6)
+    >>> pass_at_k_values(6)
     [1, 2, 4, 6]
     """
     return sorted({attempts, *(2**i for i in range(attempts.bit_length()))})

@@ -8,15 +8,15 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from grupo.core.answer_use import answers_not_trained_on
 from grupo.core.component import component
 from grupo.core.interfaces import Actor, EnvSpec, TurnStrategy, open_env, single_response
+from grupo.core.response_use import generation_only
 from grupo.core.types import Group, Rollout, Task
 from grupo.distributed.base import SINGLE_RANK, Ranks
 from grupo.distributed.exchange import exchange_groups, exchange_json, share_of_rank
 from grupo.distributed.phase import Phase
 from grupo.rollouts.demonstration_scores import DemonstrationScores
-from grupo.rollouts.eval_scores import pass_ks
+from grupo.rollouts.eval_scores import pass_at_k_values
 from grupo.rollouts.samplers import GroupSampler, Sampler
 from grupo.util.event_loop import run_coroutine
 
@@ -34,12 +34,12 @@ TOTAL_REWARD = "total"  # as `SuccessCriterion.reward_term`: the sum of all weig
 
 @component
 class SuccessCriterion:
-    """A rollout solves its task if the unweighted value of a reward term is at least `min_reward`.
+    """A rollout solves its task if a reward term, without its weight, is at least `min_reward`.
 
     Args:
-        reward_term: Name of the reward term, or "total" for the total reward. In a run, "" means
-            the first reward term of the recipe's environment (`with_default_reward_term`), or the
-            total reward if the environment lists no terms.
+        reward_term: Name of the reward term. "total" is the weighted sum of all terms, and so is ""
+            here. A run replaces "" by the first reward term of its environment, if there is one
+            (`with_default_reward_term`).
         min_reward: Smallest value with which a rollout solves its task.
     """
 
@@ -96,7 +96,7 @@ class EvalResult:
             solved. If all rollouts of a proportion failed, its values are NaN.
         num_generated_actions: Number of tokens (or denoising steps) generated for all attempts.
         first_error: Error of the first failed rollout; "" if no rollout failed.
-        demonstrations: The scores of held-out demonstrations; None if the evaluation has none.
+        demonstration_scores: Scores of held-out demonstrations; None if the evaluation has none.
     """
 
     greedy: Proportion
@@ -105,7 +105,7 @@ class EvalResult:
     num_failed: int = 0
     num_generated_actions: int = 0
     first_error: str = ""
-    demonstrations: DemonstrationScores | None = None
+    demonstration_scores: DemonstrationScores | None = None
 
     def to_data(self) -> dict[str, Any]:
         """The scores by name, their intervals, and the number of failed rollouts.
@@ -117,11 +117,11 @@ class EvalResult:
         scores = {name: score for name, score in proportions.items() if score.is_scored}
         values = {name: score.value for name, score in scores.items()}
         intervals = {name: [score.low, score.high] for name, score in scores.items()}
-        values |= self.demonstrations.to_data() if self.demonstrations else {}
+        values |= self.demonstration_scores.to_data() if self.demonstration_scores else {}
         return {**values, "intervals": intervals, "failed": self.num_failed}
 
     def __str__(self) -> str:
-        scores = [str(self.demonstrations)] * bool(self.demonstrations)
+        scores = [str(self.demonstration_scores)] if self.demonstration_scores else []
         if self.pass_at_k:
             scores += [f"greedy {self.greedy}", f"sampled {self.sampled}"]
         largest_k = max(self.pass_at_k, default=1)
@@ -140,7 +140,7 @@ def evaluate(
     env: EnvSpec,
     tasks: Sequence[Task],
     *,
-    attempts: int = 8,
+    num_attempts: int = 8,
     success: Callable[[Rollout], bool] = SuccessCriterion(),
     turn_strategy: TurnStrategy = single_response,
     key: int = 0,
@@ -152,55 +152,61 @@ def evaluate(
         policy: Generates the rollouts.
         env: The environment, which replies to responses and scores rollouts.
         tasks: The tasks to attempt.
-        attempts: Number of sampled rollouts per task. With 0, nothing is generated, and the result
-            has no scores.
+        num_attempts: Number of sampled rollouts per task. With 0, nothing is generated, and the
+            result has no scores.
         success: Decides whether a rollout solves its task.
-        turn_strategy: How the policy answers one observation, such as with a token budget.
+        turn_strategy: Generates the response to one observation. By default one call of the actor;
+            another strategy may limit the thinking tokens.
         key: Number from which the random streams are derived.
         ranks: The processes that share the tasks. Every rank returns the scores over all tasks.
     """
-    if not attempts:
+    if not num_attempts:
         return RESULT_WITHOUT_ATTEMPTS
-    with answers_not_trained_on():  # the actor keeps no activations for an update
+    with generation_only():  # an actor made here keeps no activations for an update
         actor = policy.actor(key)
     greedy_actor = actor.fork("greedy").with_sampling(top_k=1)
-    greedy = run_rollouts(greedy_actor, env, tasks, 1, turn_strategy, ranks)
-    sampled = run_rollouts(actor.fork("sampled"), env, tasks, attempts, turn_strategy, ranks)
-    num_generated_actions = sum(actor.generated_tokens.values())
+    greedy_groups = run_rollouts(greedy_actor, env, tasks, 1, turn_strategy, ranks)
+    sampled_groups = run_rollouts(
+        actor.fork("sampled"), env, tasks, num_attempts, turn_strategy, ranks
+    )
+    num_generated_actions = sum(actor.generated_tokens.values())  # forks count in the same mapping
     counts = exchange_json(ranks, num_generated_actions, Phase.EVALUATION_ENDED, "generate")
     return scores_of_groups(
-        greedy,
-        sampled,
-        attempts=attempts,
+        greedy_groups,
+        sampled_groups,
+        num_attempts=num_attempts,
         success=success,
         num_generated_actions=sum(counts),
     )
 
 
 def scores_of_groups(
-    greedy: Sequence[Group],
-    sampled: Sequence[Group],
+    greedy_groups: Sequence[Group],
+    sampled_groups: Sequence[Group],
     *,
-    attempts: int,
+    num_attempts: int,
     success: Callable[[Rollout], bool],
     num_generated_actions: int,
 ) -> EvalResult:
     """The scores of finished attempts.
 
     Args:
-        greedy: For each task, a group of one greedy rollout.
-        sampled: For each task, in the same order, a group of sampled rollouts.
-        attempts: Number of sampled rollouts per task.
+        greedy_groups: For each task, a group of one greedy rollout.
+        sampled_groups: For each task, in the same order, a group of sampled rollouts.
+        num_attempts: Number of sampled rollouts per task.
         success: Decides whether a rollout solves its task.
         num_generated_actions: Number of tokens (or denoising steps) generated for all attempts.
     """
-    num_solved = [sum(map(success, group.rollouts)) for group in sampled]
-    ks = pass_ks(attempts)
-    errors = [r.error for group in (*greedy, *sampled) for r in group.rollouts if r.error]
+    num_solved = [sum(map(success, group.rollouts)) for group in sampled_groups]
+    all_rollouts = [r for group in (*greedy_groups, *sampled_groups) for r in group.rollouts]
+    errors = [rollout.error for rollout in all_rollouts if rollout.error]
     return EvalResult(
-        _proportion([float(success(group.rollouts[0])) for group in greedy], greedy),
-        _proportion([n / attempts for n in num_solved], sampled),
-        {k: _proportion([pass_at_k(k, attempts, n) for n in num_solved], sampled) for k in ks},
+        _proportion([float(success(group.rollouts[0])) for group in greedy_groups], greedy_groups),
+        _proportion([n / num_attempts for n in num_solved], sampled_groups),
+        {
+            k: _proportion([pass_at_k(k, num_attempts, n) for n in num_solved], sampled_groups)
+            for k in pass_at_k_values(num_attempts)
+        },
         len(errors),
         num_generated_actions,
         errors[0] if errors else "",
@@ -218,17 +224,17 @@ def run_rollouts(
     actor: Actor,
     env: EnvSpec,
     tasks: Sequence[Task],
-    attempts: int,
+    num_attempts: int,
     turn_strategy: TurnStrategy = single_response,
     ranks: Ranks = SINGLE_RANK,
 ) -> list[Group]:
-    """Generate and score a group of `attempts` rollouts for every task.
+    """Generate and score a group of `num_attempts` rollouts for every task.
 
-    The groups have `attempts` rollouts even if `task.group_size` is another number. The task of a
-    returned group is the given task, with its `group_size` unchanged.
+    The groups have this size even if `task.group_size` is another number. The task of a returned
+    group is the given task, with its `group_size` unchanged.
     """
-    resized = [replace(task, group_size=attempts) for task in tasks]
-    groups = sample_groups(actor, env, resized, GroupSampler(attempts, turn_strategy), ranks)
+    resized = [replace(task, group_size=num_attempts) for task in tasks]
+    groups = sample_groups(actor, env, resized, GroupSampler(num_attempts, turn_strategy), ranks)
     return [replace(group, task=task) for group, task in zip(groups, tasks, strict=True)]
 
 
@@ -239,7 +245,7 @@ def sample_groups(
     sampler: Sampler,
     ranks: Ranks = SINGLE_RANK,
 ) -> list[Group]:
-    """Generate and score the group of every task by a sampler."""
+    """Use the sampler to generate and score one group for every task."""
     indices = share_of_rank(ranks, len(tasks))
 
     async def sample_share() -> list[Group]:
@@ -252,7 +258,7 @@ def sample_groups(
     return exchange_groups(ranks, groups, tasks, Phase.EVALUATION_GENERATED, "generate")
 
 
-def pass_at_k(k: int, attempts: int, num_correct: int) -> float:
+def pass_at_k(k: int, num_attempts: int, num_correct: int) -> float:
     """Probability that k of n attempts include a correct one: 1 - C(n-c, k) / C(n, k).
 
     It is an unbiased estimate of the probability that k new attempts include a correct one.
@@ -260,13 +266,13 @@ def pass_at_k(k: int, attempts: int, num_correct: int) -> float:
 
     Args:
         k: Number of attempts drawn without replacement.
-        attempts: n, the number of sampled attempts.
+        num_attempts: n, the number of sampled attempts.
         num_correct: c, the number of correct attempts among the n sampled attempts.
 
     >>> pass_at_k(2, 4, 1)
     0.5
     """
-    return 1 - math.comb(attempts - num_correct, k) / math.comb(attempts, k)
+    return 1 - math.comb(num_attempts - num_correct, k) / math.comb(num_attempts, k)
 
 
 def bootstrap_proportion(values: Sequence[float], num_resamples: int = 2000) -> Proportion:

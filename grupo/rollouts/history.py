@@ -1,11 +1,13 @@
-"""The history of a run: state of earlier groups by task, kept rollouts, and metrics of steps.
+"""The history of a run: task statistics, rollouts kept for later steps, and metrics.
 
-A task statistic summarises the earlier groups of a task in a few numbers, its state. Only the
-states of the statistics that the method declares are stored, so that a task takes the same memory
-however often it was drawn. Three kinds of rollouts are kept as well: a bounded number for replay,
-if the method replays rollouts; unfinished rollouts, until a later step draws their task again and
-continues them; and, if the method reads demonstrations, a bounded number of correct answers of the
-policy.
+A task statistic summarises the earlier groups of a task in a few numbers. These numbers are the
+state of the statistic. The history stores the states and not the groups. The memory of a task
+therefore does not grow with the number of its groups. The history also keeps:
+
+- replays: rollouts that the sampler reads when their task is drawn again (`Task.replays`). They are
+  not those of the replay buffer, which the update trains on;
+- unfinished rollouts, until a later step draws their task again and continues them;
+- demonstrations: correct answers of the policy, for samplers that show them with similar tasks.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -17,11 +19,11 @@ from torch import Tensor
 
 from grupo.core.batch import TaskHistory
 from grupo.core.controllers import GROUP_REWARD_METRIC
-from grupo.core.kept_rollouts import KeptRollouts
+from grupo.core.kept_rollouts import KeepRule
 from grupo.core.task_statistic import ScoredGroup, TaskStatistic
 from grupo.core.types import Group, Rollout, Task
 from grupo.rollouts.demonstration_buffer import DemonstrationBuffer
-from grupo.rollouts.task_history import TaskHistoryStore
+from grupo.rollouts.task_history import HistoryStore
 from grupo.storage import rollout_json
 
 MAX_GROUP_REWARDS = 8192  # number of mean rewards of groups that are kept for controllers
@@ -32,34 +34,35 @@ MAX_REPLAY_TASKS = 4096  # number of tasks whose rollouts are kept for replay: t
 class History:
     """The record of earlier steps that curricula, advantage estimators and controllers read.
 
-    Components only read the history. Only the trainer appends to it, and never to a copy.
+    Components only read the history. `collect_groups` changes a copy of it: tasks are counted, and
+    unfinished rollouts are taken. Only `State` changes the history itself.
 
     Args:
-        tasks_drawn: Number of tasks that curricula have drawn so far.
+        num_tasks_drawn: Number of tasks that curricula have drawn so far.
         task_histories: The states of the method's statistics for each task, by its key.
         metrics: The values of each metric that a controller reads, one per step or per group.
         num_steps: Number of steps recorded so far.
-        replay_rollouts: Rollouts kept for replay, by the key of their task, the task that was drawn
-            longest ago first.
+        replay_rollouts: The replays, by the key of their task. The task drawn longest ago comes
+            first.
         unfinished_rollouts: Rollouts to be continued, by the key of their task, oldest first.
-        source_histories: The states of the method's statistics for each source of tasks, by its
-            name.
-        demonstrations: Correct answers of the policy.
+        source_histories: The states of the method's statistics for each source of tasks, such as a
+            data set, by its name (`Task.source`).
+        demonstrations: Correct answers of the policy to earlier tasks.
     """
 
-    tasks_drawn: int = 0
-    task_histories: TaskHistoryStore = field(default_factory=TaskHistoryStore)
+    num_tasks_drawn: int = 0
+    task_histories: HistoryStore = field(default_factory=HistoryStore)
     metrics: dict[str, list[float]] = field(default_factory=dict)
     num_steps: int = 0
     replay_rollouts: dict[str, tuple[Rollout, ...]] = field(default_factory=dict)
     unfinished_rollouts: dict[str, tuple[Rollout, ...]] = field(default_factory=dict)
-    source_histories: TaskHistoryStore = field(default_factory=TaskHistoryStore)
+    source_histories: HistoryStore = field(default_factory=HistoryStore)
     demonstrations: DemonstrationBuffer = field(default_factory=DemonstrationBuffer)
 
     def copy(self) -> "History":
         """A copy that does not change when groups or metrics are appended to this history."""
         return History(
-            self.tasks_drawn,
+            self.num_tasks_drawn,
             self.task_histories.copy(),
             {name: list(values) for name, values in self.metrics.items()},
             self.num_steps,
@@ -72,7 +75,7 @@ class History:
     def task_history(self, task: Task) -> TaskHistory:
         """The states of the method's statistics over the earlier groups of a task."""
         histories = self.task_histories
-        return histories.get(task.key, histories.history_of_new_task)
+        return histories.get(task.key, histories.empty_history)
 
     def source_history(self, source: str) -> TaskHistory:
         """The states of the method's statistics over the earlier groups of all tasks of a source.
@@ -81,7 +84,7 @@ class History:
             source: Name of the source, as in `Task.source`.
         """
         histories = self.source_histories
-        return histories.get(source, histories.history_of_new_task)
+        return histories.get(source, histories.empty_history)
 
     def with_replays(self, task: Task) -> Task:
         """The task with its kept rollouts as `replays`, oldest first."""
@@ -89,9 +92,9 @@ class History:
         return replace(task, replays=replays) if replays else task
 
     def with_demonstrations(self, task: Task, count: int) -> Task:
-        """The task with up to `count` solved tasks that are similar, the most similar one first."""
-        nearest = self.demonstrations.nearest(task, count)
-        return replace(task, demonstrations=nearest) if nearest else task
+        """The task with up to `count` demonstrations of similar tasks, the most similar first."""
+        demonstrations = self.demonstrations.most_similar(task, count)
+        return replace(task, demonstrations=demonstrations) if demonstrations else task
 
     def with_statistic_states(self, task: Task, statistics: Iterable[TaskStatistic]) -> Task:
         """The task with the states of `statistics` over the earlier groups of the task."""
@@ -99,29 +102,31 @@ class History:
         states = {repr(statistic): history.state(statistic) for statistic in statistics}
         return replace(task, statistic_states=states) if states else task
 
-    def with_unfinished(self, task: Task) -> Task:
-        """The task with its unfinished rollouts as `unfinished`."""
-        unfinished = self.unfinished_rollouts.get(task.key, ())
-        return replace(task, unfinished=unfinished) if unfinished else task
+    def with_unfinished_rollouts(self, task: Task) -> Task:
+        """The task with its unfinished rollouts as `unfinished_rollouts`."""
+        rollouts = self.unfinished_rollouts.get(task.key, ())
+        return replace(task, unfinished_rollouts=rollouts) if rollouts else task
 
-    def take_unfinished(self, task: Task) -> Task:
+    def take_unfinished_rollouts(self, task: Task) -> Task:
         """The task with its unfinished rollouts, which are removed from this history.
 
         A rollout is therefore continued only once.
         """
-        task = self.with_unfinished(replace(task, unfinished=()) if task.unfinished else task)
+        if task.unfinished_rollouts:  # a task drawn twice may carry rollouts that are already taken
+            task = replace(task, unfinished_rollouts=())
+        task = self.with_unfinished_rollouts(task)
         self.unfinished_rollouts.pop(task.key, None)
         return task
 
-    def count_drawn(self, count: int) -> None:
+    def count_drawn_tasks(self, count: int) -> None:
         """Add to the number of tasks drawn."""
-        self.tasks_drawn += count
+        self.num_tasks_drawn += count
 
     def append_groups(
         self,
         step: int,
         groups: Iterable[Group],
-        replay_rules: Sequence[KeptRollouts] = (),
+        keep_rules: Sequence[KeepRule] = (),
         *,
         keep_demonstrations: bool = False,
     ) -> None:
@@ -133,7 +138,7 @@ class History:
         Args:
             step: Number of the step, from 0.
             groups: All groups that the step generated.
-            replay_rules: Rules that choose the rollouts that are kept for replay.
+            keep_rules: Choose the rollouts that are kept as replays (`Requires.task_replays`).
             keep_demonstrations: Whether correct answers of the policy are kept.
         """
         self.num_steps = step + 1
@@ -145,22 +150,22 @@ class History:
             scored_group = _scored_group(step, scored)
             self.task_histories.append(group.task.key, scored_group)
             self.source_histories.append(group.task.source, scored_group)
-            if replay_rules:
-                self._keep_replays(group.task, scored, replay_rules)
+            if keep_rules:
+                self._keep_replays(group.task, scored, keep_rules)
             if keep_demonstrations:
                 self.demonstrations.add(group.task, scored)
 
     def _keep_unfinished(self, group: Group) -> None:
         key = group.task.key
-        if group.task.unfinished:  # the task's unfinished rollouts were continued in this group
+        if group.task.unfinished_rollouts:  # this group has continued them
             self.unfinished_rollouts.pop(key, None)
-        unfinished = [replace(r, index=-1) for r in group.rollouts if r.unfinished]
-        if unfinished:
-            kept = self.unfinished_rollouts.get(key, ())
-            self.unfinished_rollouts[key] = (*kept, *unfinished)
+        new_rollouts = [replace(r, index=-1) for r in group.rollouts if r.unfinished]
+        if new_rollouts:
+            earlier_rollouts = self.unfinished_rollouts.get(key, ())
+            self.unfinished_rollouts[key] = (*earlier_rollouts, *new_rollouts)
 
     def _keep_replays(
-        self, task: Task, scored: Sequence[Rollout], rules: Sequence[KeptRollouts]
+        self, task: Task, scored: Sequence[Rollout], rules: Sequence[KeepRule]
     ) -> None:
         rollouts = (*self.replay_rollouts.pop(task.key, ()), *scored)
         indices = sorted({i for rule in rules for i in rule(rollouts)})
@@ -188,7 +193,7 @@ class History:
     def to_data(self) -> dict[str, Any]:
         """The history as JSON data; `tensors` returns the states of the statistics."""
         return {
-            "tasks_drawn": self.tasks_drawn,
+            "tasks_drawn": self.num_tasks_drawn,
             "num_steps": self.num_steps,
             "metrics": self.metrics,
             "replay_rollouts": _rollouts_to_data(self.replay_rollouts),
@@ -213,7 +218,7 @@ class History:
         task_statistics: tuple[TaskStatistic, ...] = (),
         source_statistics: tuple[TaskStatistic, ...] = (),
     ) -> "History":
-        """The history whose `to_data` and `tensors` returned the arguments.
+        """Return the history from its saved data: the inverse of `to_data` and `tensors`.
 
         Args:
             data: The history as JSON data.
@@ -223,12 +228,12 @@ class History:
         """
         return cls(
             data["tasks_drawn"],
-            TaskHistoryStore.from_tensors(_without_prefix(tensors, "tasks."), task_statistics),
+            HistoryStore.from_tensors(_without_prefix(tensors, "tasks."), task_statistics),
             {name: list(values) for name, values in data["metrics"].items()},
             data["num_steps"],
             _rollouts_from_data(data["replay_rollouts"]),
             _rollouts_from_data(data["unfinished_rollouts"]),
-            TaskHistoryStore.from_tensors(_without_prefix(tensors, "sources."), source_statistics),
+            HistoryStore.from_tensors(_without_prefix(tensors, "sources."), source_statistics),
             DemonstrationBuffer.from_data(data["demonstrations"]),
         )
 

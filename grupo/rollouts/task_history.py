@@ -1,4 +1,4 @@
-"""A store of the states of statistics over the earlier groups of each task, or of each source."""
+"""A store of task statistics: their states after the earlier groups of each task or source."""
 
 import json
 from array import array
@@ -16,12 +16,12 @@ from grupo.util.errors import ConfigError
 
 
 @dataclass(eq=False)
-class TaskHistoryStore(Mapping[str, TaskHistory]):
+class HistoryStore(Mapping[str, TaskHistory]):
     """The history of each task by its key, in the order of the first group of each task.
 
     The history of a task has one state per statistic. A state is a fixed number of values, however
     many groups were appended. A store without statistics is empty. In a second store of a run, the
-    keys are the names of task sources in place of tasks.
+    keys are the names of task sources (`Task.source`): each history is that of all their tasks.
 
     Args:
         statistics: The statistics whose states are stored.
@@ -48,13 +48,13 @@ class TaskHistoryStore(Mapping[str, TaskHistory]):
         return len(self.state_values) // max(1, self._row_length)
 
     @property
-    def history_of_new_task(self) -> TaskHistory:
+    def empty_history(self) -> TaskHistory:
         """The initial states of the statistics: the history of a task without a group."""
         return TaskHistory(states=self._states(self._initial_row))
 
-    def copy(self) -> "TaskHistoryStore":
+    def copy(self) -> "HistoryStore":
         """A copy that does not change when groups are appended to this store."""
-        return TaskHistoryStore(self.statistics, self.row_of_key, self.state_values[:])
+        return HistoryStore(self.statistics, self.row_of_key, self.state_values[:])
 
     def append(self, key: str, group: ScoredGroup) -> None:
         """Update the states of a task with one more group of the task.
@@ -85,7 +85,7 @@ class TaskHistoryStore(Mapping[str, TaskHistory]):
     @classmethod
     def from_tensors(
         cls, tensors: Mapping[str, Tensor], statistics: tuple[TaskStatistic, ...]
-    ) -> "TaskHistoryStore":
+    ) -> "HistoryStore":
         """The store whose `tensors` returned the argument, with the same statistics."""
         keys = json.loads(tensors["keys"].numpy().tobytes())
         row_of_key = {key: row for row, key in enumerate(keys)}

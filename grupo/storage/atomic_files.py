@@ -1,6 +1,6 @@
 """Files that survive a crash: every change is durable before the next one depends on it.
 
-Files and folders whose names begin with "tmp." are unfinished and never read.
+Files and folders whose names begin with "tmp." are temporary and never read.
 """
 
 import hashlib
@@ -101,7 +101,7 @@ def remove(path: Path, syscall: SyscallHook = direct_call) -> None:
         syscall(os.rmdir, path)
 
 
-def remove_unfinished(folder: Path, syscall: SyscallHook = direct_call) -> None:
-    """Remove the unfinished files and folders (`tmp.*`) in a folder."""
+def remove_temporary_files(folder: Path, syscall: SyscallHook = direct_call) -> None:
+    """Remove the temporary files and folders (`tmp.*`), which a killed process leaves."""
     for path in sorted(folder.glob("tmp.*")):
         remove(path, syscall)

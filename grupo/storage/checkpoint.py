@@ -32,7 +32,7 @@ from grupo.storage import checkpoint_dirs, manifest, safetensors, strict_json
 from grupo.storage.atomic_files import (
     fsync_dir,
     make_folder,
-    remove_unfinished,
+    remove_temporary_files,
     write_atomically,
     write_new,
 )
@@ -124,7 +124,7 @@ def save(
     with explain_disk_errors(f"Step {step} is not saved"):
         kill_point("save/begun")
         make_folder(folder, syscall)
-        remove_unfinished(folder, syscall)
+        remove_temporary_files(folder, syscall)
         for item in media.values():
             MediaFiles(folder.parent / FOLDER, syscall).write(item)
         saved = _publish(_write_checkpoint(folder, step, contents, syscall), step, syscall)

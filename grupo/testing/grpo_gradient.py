@@ -140,7 +140,9 @@ def _resolved_pairs(method: Method, other: Method) -> Iterator[tuple[Method, Met
     """Both methods with numbers in place of schedules and controllers, at several moments."""
     is_dynamic = any(isinstance(part, DynamicNumber) for part in walk((method, other)))
     for progress, values in MOMENTS if is_dynamic else MOMENTS[:1]:
-        history = dict.fromkeys(method.controlled_metrics | other.controlled_metrics, values)
+        history = dict.fromkeys(
+            method.controller_metric_names | other.controller_metric_names, values
+        )
         yield resolve_schedules((method, other), progress, history)
 
 

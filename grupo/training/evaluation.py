@@ -38,7 +38,7 @@ def evaluate_held_out(
         policy,
         recipe.env,
         tasks,
-        attempts=evaluation.attempts,
+        num_attempts=evaluation.attempts,
         success=with_default_reward_term(evaluation.success, recipe.env),
         turn_strategy=evaluation.turn_strategy,
         key=derive_key(recipe.seed, "held-out"),
@@ -46,7 +46,7 @@ def evaluate_held_out(
     )
     if sampler := evaluated_demonstration_sampler(recipe):
         scores = demonstration_scores(policy, sampler, recipe.env, tasks, ranks)
-        result = replace(result, demonstrations=scores)
+        result = replace(result, demonstration_scores=scores)
     return result
 
 
@@ -72,7 +72,9 @@ def demonstration_scores(
     num_tokens = 0
     for start in range(0, len(tasks), TASKS_AT_ONCE):
         part = tasks[start : start + TASKS_AT_ONCE]
-        groups = [group for group in _read(policy, sampler, env, part) if group.rollouts]
+        groups = [
+            group for group in _read_demonstrations(policy, sampler, env, part) if group.rollouts
+        ]
         if not groups:
             continue
         batch = collate(groups, policy.encode)
@@ -85,7 +87,7 @@ def demonstration_scores(
     return DemonstrationScores(-sums[0] / num_tokens, sums[1] / num_tokens, num_tokens)
 
 
-def _read(
+def _read_demonstrations(
     policy: Policy, sampler: GivenAnswerSampler, env: EnvSpec, tasks: Sequence[Task]
 ) -> list[Group]:
     actor = policy.actor(0)

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TypeVar
 
-from grupo.algo.optimizers.averaging import optimizer_averages_as_weights
+from grupo.algo.optimizers.averaging import use_averaged_weights
 from grupo.config.staleness import split_max_staleness
 from grupo.config.validate import env_warnings
 from grupo.config.validate_rewards import check_rewards_in_range
@@ -19,33 +19,33 @@ from grupo.core.usage import count_external_usage
 from grupo.distributed.base import SINGLE_RANK, Ranks
 from grupo.distributed.exchange import broadcast_from_rank_0, exchange_json, sum_counts
 from grupo.distributed.phase import Phase
-from grupo.envs.trial_score import trial_score_notes
+from grupo.envs.reward_function_check import check_reward_functions
 from grupo.method import Method
 from grupo.models.aux_heads import head_parameters
 from grupo.recipe import Recipe
 from grupo.rollouts.evaluate import EvalResult
 from grupo.rollouts.history import History
 from grupo.rollouts.replay_buffer import ReplayBuffer
-from grupo.rollouts.task_history import TaskHistoryStore
+from grupo.rollouts.task_history import HistoryStore
 from grupo.storage.fault_injection import kill_point
 from grupo.storage.segments import Segments, SegmentsInMemory
 from grupo.training.collect.async_rollouts import (
     GeneratedStep,
-    StepStart,
-    with_importance_correction,
+    GenerationState,
+    with_stale_correction,
 )
 from grupo.training.collect.generation import Generation
 from grupo.training.collect.groups import CollectedGroups
 from grupo.training.collect.tasks import select_usable_tasks
 from grupo.training.evaluation import evaluate_held_out
-from grupo.training.ranks import make_ranks_await_server_weights, shard_policy
+from grupo.training.ranks import shard_policy, share_inference_servers
 from grupo.training.resume.state import State
-from grupo.training.resume.step_clock import Clock, UnrecordedClock
+from grupo.training.resume.step_durations import StepDurations, UnrecordedDurations
 from grupo.training.stopping import measured_kl
 from grupo.training.update import metrics
 from grupo.training.update.batch import BatchBuilder, must_recompute_old_logp
 from grupo.training.update.oom_retry import retry_on_oom
-from grupo.training.update.records import Trace
+from grupo.training.update.records import ActionSignals
 from grupo.training.update.replay import Replayer
 from grupo.training.update.updates import Updater
 from grupo.util.rng import seed_torch
@@ -67,16 +67,16 @@ class TrainStepResult:
         collected: The generated groups and the kept groups.
         batch: The batch collated from the kept groups, with advantages.
         metrics: The metrics of the step, by name.
-        trace: Signals of the policy at each action that the step trained on. The first rank has
-            the signals of all ranks; another rank has only the signals of its own actions.
-        notes: Messages for the user, such as OOM retries.
+        action_signals: Signals of the policy at each action that the step trained on. The first
+            rank has the signals of all ranks; another rank has only those of its own actions.
+        messages: Lines for the user, such as about an OOM retry.
     """
 
     collected: CollectedGroups
     batch: Batch
     metrics: Metrics
-    trace: Trace
-    notes: tuple[str, ...] = ()
+    action_signals: ActionSignals
+    messages: tuple[str, ...] = ()
 
 
 class Learner:
@@ -85,12 +85,11 @@ class Learner:
     Args:
         recipe: Everything that the run chooses.
         ranks: The processes that train together.
-        recipe_at: Returns the recipe of a step, from the number of the step, counted from 0. The
-            recipe of a step differs from `recipe` if the run was extended after that step. By
-            default every step has `recipe`.
+        recipe_of_step: Returns the recipe of a step, from the number of the step, counted from 0.
+            If the run was extended after that step, the recipe differs from `recipe` in fields that
+            an extension may change. By default every step has `recipe`.
         segments: The storage for the rollouts of the replay buffer; by default memory.
-        clock: Returns the duration of each step. For a step that is repeated after a resume, this
-            is the duration of the first time.
+        step_durations: Returns the seconds of each step, measured in the first pass of the step.
 
     Raises:
         ConfigError: The tasks do not fit the policy, the method or the environment.
@@ -101,22 +100,24 @@ class Learner:
         recipe: Recipe,
         ranks: Ranks = SINGLE_RANK,
         *,
-        recipe_at: Callable[[int], Recipe] | None = None,
+        recipe_of_step: Callable[[int], Recipe] | None = None,
         segments: Segments | None = None,
-        clock: Clock = UnrecordedClock(),
+        step_durations: StepDurations = UnrecordedDurations(),
     ) -> None:
         self.recipe = recipe
         self.ranks = ranks
-        self.recipe_at = recipe_at or (lambda step: recipe)
+        self.recipe_of_step = recipe_of_step or (lambda step: recipe)
         tasks = load_tasks(recipe)
         seed_torch(recipe.seed, "build")  # adapters are initialised at random
         self.policy = recipe.policy.build()
         shard_policy(self.policy, ranks)
-        usable_tasks, self.unusable_tasks_note = select_usable_tasks(recipe, self.policy, tasks)
-        self.tasks, self.eval_tasks = usable_tasks
-        self.trial_notes = ()
-        if hasattr(self.policy, "chat_tokenizer"):  # rewards of images read no text
-            self.trial_notes = tuple(trial_score_notes(recipe.env, self.tasks[0]))
+        (self.tasks, self.eval_tasks), self.unusable_tasks_message = select_usable_tasks(
+            recipe, self.policy, tasks
+        )
+        self.reward_messages = ()
+        # the check scores a text; the rewards of a policy without a chat tokenizer score images
+        if hasattr(self.policy, "chat_tokenizer"):
+            self.reward_messages = tuple(check_reward_functions(recipe.env, self.tasks[0]))
         method = recipe.method
         heads = self.policy.attach_heads(method.requires.heads)
         self.aux_models = self.policy.attach_aux_models(
@@ -132,29 +133,30 @@ class Learner:
             self.aux_models,
             self.tasks,
             history=History(
-                task_histories=TaskHistoryStore(method.requires.task_statistics),
-                source_histories=TaskHistoryStore(method.requires.source_statistics),
+                task_histories=HistoryStore(method.requires.task_statistics),
+                source_histories=HistoryStore(method.requires.source_statistics),
             ),
             replay_buffer=ReplayBuffer(
-                method.requires.replay_buffer, segments or SegmentsInMemory()
+                capacity=method.requires.replay_buffer, segments=segments or SegmentsInMemory()
             ),
             ema_weights=recipe.ema.initial(self.policy.weights()) if recipe.ema else {},
-            clock=clock,
+            step_durations=step_durations,
         )
         self.rollout_queue = self.state.rollout_queue
         self.generation = Generation(recipe, self.policy, self.tasks, self.rollout_queue, ranks)
         self.stopwatch = Stopwatch()
-        self.notes: list[str] = []
-        # the rest of max_staleness is for groups whose generation takes several steps
+        self.step_messages: list[str] = []
+        # max_staleness is the sum of the steps generated ahead and of the later steps in which an
+        # unfinished group may continue
         self.steps_ahead = split_max_staleness(recipe).steps_ahead
         if self.steps_ahead:
             self.policy.generate_from_weight_copy()
-        make_ranks_await_server_weights(self.policy, ranks)
+        share_inference_servers(self.policy, ranks)
 
     def step(self) -> TrainStepResult:
         """Collect groups, update the policy on them, and record the step in the state."""
         self.stopwatch = Stopwatch()
-        self.notes = []
+        self.step_messages = []
         recipe = self.recipe
         step = self.state.step
         self.ranks.begin_step(step + 1)
@@ -163,7 +165,7 @@ class Learner:
         method, learning_rates = self._resolve_schedules()
         generated_step = self._generate_step(method)
         collected = generated_step.collected
-        self.state.record_collected(generated_step.tasks_drawn, collected.unfinished_groups)
+        self.state.record_collected(generated_step.num_tasks_drawn, collected.unfinished_groups)
         check_rewards_in_range(method, collected.kept_groups)
         batch_builder = self._batch_builder(method)
         batch = batch_builder(collected)
@@ -177,12 +179,12 @@ class Learner:
             )
             replayed = replayer(method.replay, collected, batch, step, recipe.seed)
             collected, batch, replay_metrics = replayed.collected, replayed.batch, replayed.metrics
-        trace = Trace()
+        signals = ActionSignals()  # the updater fills it
         update_metrics = Metrics()
         if collected.kept_groups:
             updater = self._updater()
             update_metrics = updater(
-                method, batch, learning_rates=learning_rates, step=step, trace=trace
+                method, batch, learning_rates=learning_rates, step=step, action_signals=signals
             )
         step_metrics = metrics.group_metrics(collected, batch)
         step_metrics |= metrics.token_metrics(generated_step.generated_tokens, collected, batch)
@@ -194,18 +196,21 @@ class Learner:
         step_metrics["microbatch_tokens"] = float(self.policy.tokens_per_microbatch)
         # times differ between ranks, and schedules and controllers may read them
         step_metrics = broadcast_from_rank_0(self.ranks, step_metrics, Phase.STEP_ENDED)
-        kl = measured_kl(self.recipe_at(step).early_stopping, step_metrics)
+        kl = measured_kl(self.recipe_of_step(step).early_stopping, step_metrics)
+        # `recipe.method` still has its controllers; the history keeps the metrics that they read
         self.state.record_step(collected.sampled_groups, step_metrics, recipe.method, kl)
         kill_point("step/recorded")
-        return TrainStepResult(collected, batch, step_metrics, trace, tuple(self.notes))
+        return TrainStepResult(collected, batch, step_metrics, signals, tuple(self.step_messages))
 
     def evaluate(self, label: str) -> EvalResult:
         """Attempt the evaluation tasks, and record the scores in the state under `label`."""
         stopwatch = Stopwatch()
-        # the evaluation loads other weights for generation: first finish what is generated ahead
+        # The evaluation loads other weights for generation, such as averages. Rollouts that are
+        # generated ahead need the weights that are loaded now: wait for these rollouts.
         self.rollout_queue.wait_all()
         optimizers = self.state.optimizers.values()
-        with optimizer_averages_as_weights(*optimizers), count_external_usage() as own_usage:
+        # external usage is work of rewards outside this process, such as calls of judges
+        with use_averaged_weights(*optimizers), count_external_usage() as own_usage:
             self.policy.sync_weights(self.policy.weight_sync.snapshot(), self.state.step)
             result = evaluate_held_out(self.recipe, self.policy, self.eval_tasks, self.ranks)
             self.policy.weight_sync.release_memory()
@@ -216,12 +221,12 @@ class Learner:
         return result
 
     @property
-    def warnings(self) -> tuple[str, ...]:
+    def start_messages(self) -> tuple[str, ...]:
         """Warnings about the policy, the tasks and the environment, one line each."""
         lines = (
             *self.policy.warnings,
-            self.unusable_tasks_note,
-            *self.trial_notes,
+            self.unusable_tasks_message,
+            *self.reward_messages,
             *env_warnings(self.recipe),
             *task_notes(self.recipe, self.tasks, self.eval_tasks),
         )
@@ -240,15 +245,15 @@ class Learner:
     def _resolve_schedules(self) -> tuple[Method, Mapping[str, float]]:
         """Return the method of this step and the learning rate of each optimizer, by its name."""
         state = self.state
-        recipe = self.recipe_at(state.step)
+        recipe = self.recipe_of_step(state.step)
         rates = (recipe.learning_rate, recipe.aux_head_learning_rate)
-        scheduled = (recipe.method, recipe.stale_correction, *rates)
+        schedules = (recipe.method, recipe.stale_correction, *rates)
         progress = recipe.progress(state.step, state.generated_tokens, state.training_seconds)
         method, stale_correction, *rates = resolve_schedules(
-            scheduled, progress, state.history.metrics
+            schedules, progress, state.history.metrics
         )
         if recipe.max_staleness:
-            method = with_importance_correction(method, stale_correction)
+            method = with_stale_correction(method, stale_correction)
         return method, dict(zip((OPTIMIZER, AUX_HEAD_OPTIMIZER), rates, strict=True))
 
     def _generate_step(self, method: Method) -> GeneratedStep:
@@ -258,11 +263,11 @@ class Learner:
         of earlier steps.
         """
         history = self.state.history
-        start = StepStart(history.tasks_drawn, self.state.unfinished_groups)
+        start = GenerationState(history.num_tasks_drawn, self.state.unfinished_groups)
         step = self.state.step
         if not self.steps_ahead:
             return self.generation.generate_now(method, history, start, step, self.stopwatch)
-        end = min(step + self.steps_ahead + 1, self.recipe_at(step).max_steps)
+        end = min(step + self.steps_ahead + 1, self.recipe_of_step(step).max_steps)
         steps = range(step, end)
         return self.generation.generate_ahead(method, history, start, steps, self.stopwatch)
 
@@ -292,7 +297,7 @@ class Learner:
             for optimizer in optimizers:
                 optimizer.zero_grad()
 
-        return retry_on_oom(fn, self.policy, zero_grad, self.notes.append)
+        return retry_on_oom(fn, self.policy, zero_grad, self.step_messages.append)
 
     def _updater(self) -> Updater:
         return Updater(

@@ -49,10 +49,10 @@ def shard_policy(policy: Policy, ranks: Ranks) -> None:
         policy.shard(ranks.mesh(policy.device.type))
 
 
-def make_ranks_await_server_weights(policy: Policy, ranks: Ranks) -> None:
-    """Make every rank wait, before it generates, until the servers have the first rank's weights.
+def share_inference_servers(policy: Policy, ranks: Ranks) -> None:
+    """Let all ranks generate with the same inference servers, if the policy has any.
 
-    A policy of a single rank is not changed.
+    Rank 0 sends its weights to the servers. The other ranks wait for this before they generate.
     """
     if ranks.size == 1:
         return

@@ -22,10 +22,14 @@ from grupo.training.learner import Learner
 from grupo.training.ranks import check_ranks
 from grupo.training.resume.resumable import (
     check_resumable,
-    make_models_usable_again_on_error,
+    release_loaded_models_on_error,
 )
-from grupo.training.resume.run_dir import RunFolder, unused_folder
-from grupo.training.resume.step_clock import CLOCK_FILE, RecordedClock, UnrecordedClock
+from grupo.training.resume.run_folder import RunFolder, unused_folder
+from grupo.training.resume.step_durations import (
+    STEP_DURATIONS_FILE,
+    RecordedDurations,
+    UnrecordedDurations,
+)
 from grupo.training.trainer import Trainer
 
 
@@ -85,7 +89,7 @@ def create_trainer(
     if ranks.rank == 0:
         RunFolder.check_empty(run)
     check_ranks(recipe, ranks)
-    with make_models_usable_again_on_error(recipe):
+    with release_loaded_models_on_error(recipe):
         learner = _learner_of_run(recipe, run, ranks, lambda step: recipe)
         if ranks.rank:
             exchange_json(ranks, None, Phase.RUN_FOLDER_CREATED)
@@ -107,7 +111,7 @@ def reopen_trainer(
     check_resumable(run_folder.recipe, run)
     run_folder.check_model_files()
     check_ranks(run_folder.recipe, ranks)
-    learner = _learner_of_run(run_folder.recipe, run, ranks, run_folder.recipe_at)
+    learner = _learner_of_run(run_folder.recipe, run, ranks, run_folder.recipe_of_step)
     if ranks.rank:
         return Trainer(learner, replace(run_folder, is_writer=False), nullcontext(), callback)
     with explain_disk_errors("The run is not resumed"):
@@ -116,10 +120,16 @@ def reopen_trainer(
 
 
 def _learner_of_run(
-    recipe: Recipe, run: Path, ranks: Ranks, recipe_at: Callable[[int], Recipe]
+    recipe: Recipe, run: Path, ranks: Ranks, recipe_of_step: Callable[[int], Recipe]
 ) -> Learner:
-    """Return the learner of a run, which keeps its replay buffer and clock in the run's folder."""
-    clock = UnrecordedClock()
+    """Return the learner of a run, which keeps its replay buffer and durations in its folder."""
+    step_durations = UnrecordedDurations()
     if recipe.early_stopping.max_seconds:
-        clock = RecordedClock(run / CLOCK_FILE, is_writer=ranks.rank == 0)
-    return Learner(recipe, ranks, recipe_at=recipe_at, segments=SegmentFiles(run), clock=clock)
+        step_durations = RecordedDurations(run / STEP_DURATIONS_FILE, is_writer=ranks.rank == 0)
+    return Learner(
+        recipe,
+        ranks,
+        recipe_of_step=recipe_of_step,
+        segments=SegmentFiles(run),
+        step_durations=step_durations,
+    )

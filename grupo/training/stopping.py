@@ -37,10 +37,10 @@ class StopInputs:
     kl: float
 
     @classmethod
-    def of_checkpoint(cls, saved: Checkpoint) -> "StopInputs":
+    def of_checkpoint(cls, checkpoint: Checkpoint) -> "StopInputs":
         """The progress of a run when a checkpoint was saved."""
         names = ("eval_scores", "generated_tokens", "training_seconds", "kl")
-        return cls(saved.step, *(saved.data[name] for name in names))
+        return cls(checkpoint.step, *(checkpoint.data[name] for name in names))
 
 
 def stop_reason(recipe: Recipe, progress: StopInputs) -> str:
@@ -79,7 +79,7 @@ def _early_reasons(limits: EarlyStopping, progress: StopInputs) -> Iterator[str]
 
 def _patience_reasons(limits: EarlyStopping, progress: StopInputs) -> Iterator[str]:
     best_step = 0
-    best = -math.inf  # of a number that is larger where the metric is better
+    best = -math.inf  # the best `ranked_value` so far; larger is better
     num_worse = 0
     for step, scores in scores_by_step(progress.eval_scores, progress.step).items():
         value = ranked_value(scores, limits.metric)

@@ -20,12 +20,12 @@ from grupo.training.callbacks import Callback, NullCallback
 from grupo.training.collect.failed_rollouts import check_any_scored, first_error
 from grupo.training.learner import Learner, TrainStepResult
 from grupo.training.resume.resumable import (
-    make_models_usable_again,
-    not_resumable_note,
+    not_resumable_message,
+    release_loaded_models,
 )
-from grupo.training.resume.run_dir import CHECKPOINTS, RunFolder
+from grupo.training.resume.run_folder import CHECKPOINTS, RunFolder
 from grupo.training.stopping import run_summary, saved_best_steps, stop_reason
-from grupo.training.update.records import rollout_records, token_records
+from grupo.training.update.records import response_records, rollout_records
 
 
 class Trainer:
@@ -34,8 +34,8 @@ class Trainer:
     Args:
         learner: Runs the steps.
         run_folder: The folder of the run.
-        lock: The lock of the folder, which this process holds. A rank that only reads the folder
-            has no lock.
+        lock: The lock of the run folder, for the caller's `with` block. A rank that only reads the
+            folder has `nullcontext()` in its place.
         callback: Receives the events of the run.
     """
 
@@ -54,8 +54,8 @@ class Trainer:
         self.policy = learner.policy
         self.state = learner.state
         self.has_reported_error = False
-        self.ranks = learner.ranks
-        # of one rank only, it deletes the report of an earlier start with several ranks
+        self.ranks = learner.ranks  # `ranks.rank` is this process; rank 0 writes the files
+        # a run with one rank deletes the rank report of an earlier start with several ranks
         with explain_disk_errors("The run is not resumed"):
             self.ranks.set_rank_report_file(run_folder.folder / RANK_REPORT_FILE)
 
@@ -63,8 +63,9 @@ class Trainer:
         """Train to the end and return the summary; a finished run is not trained further."""
         kill_point("run/begin")
         self.callback.on_train_begin(self.recipe, self.state.step)
-        for warning in filter(None, (not_resumable_note(self.recipe), *self.learner.warnings)):
-            self.callback.on_message(warning)
+        messages = (not_resumable_message(self.recipe), *self.learner.start_messages)
+        for message in filter(None, messages):
+            self.callback.on_message(message)
         try:
             if self.state.finished:
                 folder = self.run_folder.folder
@@ -78,23 +79,24 @@ class Trainer:
         finally:
             with ExitStack() as cleanup:
                 cleanup.callback(self.callback.on_train_end)
-                cleanup.callback(make_models_usable_again, self.recipe)
+                cleanup.callback(release_loaded_models, self.recipe)
                 self.learner.close()
 
     def restore(self) -> None:
         """Restore the newest complete checkpoint, if the run has one.
 
-        The first rank truncates the journals before the other ranks read them.
+        Rank 0 restores first and removes the lines of later steps from the journals of the run. The
+        other ranks wait for rank 0, because they read these files.
         """
         if self.ranks.rank:
-            exchange_json(self.ranks, None, Phase.CHECKPOINT_RESTORED)
+            exchange_json(self.ranks, None, Phase.CHECKPOINT_RESTORED)  # a barrier
         with suppress(NoCheckpoint):
             self._restore_checkpoint()
         self._remove_old_segments()
-        if message := self.state.clock.restore():
+        if message := self.state.step_durations.load():
             self.callback.on_message(message)
         if not self.ranks.rank:
-            exchange_json(self.ranks, None, Phase.CHECKPOINT_RESTORED)
+            exchange_json(self.ranks, None, Phase.CHECKPOINT_RESTORED)  # the same barrier
 
     def _restore_checkpoint(self) -> None:
         with explain_disk_errors("The run is not resumed"):
@@ -102,8 +104,8 @@ class Trainer:
         for message in checkpoint.skipped_checkpoints:
             self.callback.on_message(message)
         self.state.restore(checkpoint)
-        if checkpoint.data["fingerprint"] != self.run_folder.fingerprint:
-            self.state.mark_unfinished()  # the run was extended after this checkpoint was saved
+        if checkpoint.data["fingerprint"] != self.run_folder.recipe_fingerprint:
+            self.state.mark_extended()  # the checkpoint has an earlier recipe
 
     def summary(self) -> dict[str, Any]:
         """Return the contents of `summary.json`."""
@@ -122,10 +124,10 @@ class Trainer:
     def _step(self) -> None:
         with convert_to_rank_lost_error(self.ranks):
             result = self.learner.step()
-        number = self.state.step  # counted from 1
-        for note in result.notes:
-            self.callback.on_message(note)
-        if self._must_evaluate(self.run_folder.recipe_at(number - 1)):
+        number = self.state.step  # counted from 1; `recipe_of_step` counts from 0
+        for message in result.messages:
+            self.callback.on_message(message)
+        if self._must_evaluate(self.run_folder.recipe_of_step(number - 1)):
             self._evaluate(step_label(self.state.step))
         self._log(number, result)
         kill_point("step/logged")
@@ -149,13 +151,18 @@ class Trainer:
             return  # building the records of tokens takes a tenth of the time of a short update
         sampled = result.collected.sampled_groups
         kept = result.collected.kept_groups
-        logged = sampled[: self.run_folder.recipe_at(number - 1).logged_groups]
+        num_logged = self.run_folder.recipe_of_step(number - 1).logged_groups
         self.run_folder.log(
             number,
             result.metrics,
             rollout_records(number, sampled, kept, result.batch),
-            token_records(
-                number, logged, kept, result.batch, result.trace, self.policy.tokens_as_text
+            response_records(
+                number,
+                sampled[:num_logged],
+                kept,
+                result.batch,
+                result.action_signals,
+                self.policy.tokens_as_text,
             ),
         )
 
@@ -163,25 +170,28 @@ class Trainer:
         if self.learner.eval_tasks and label not in self.state.eval_scores:
             result = self.learner.evaluate(label)
             self.callback.on_evaluate(label, result)
-            # an error before training is not reported: if the first step has it too, it reports it
+            # An error in the evaluation before training is not reported. If it occurs again in the
+            # first step, `_step` reports it.
             if self.state.step:
                 self._report_error(result.first_error)
 
     def _must_evaluate(self, recipe: Recipe) -> bool:
         """Whether the policy is evaluated now, after a step with this recipe.
 
-        This includes a step at which the run had finished before it was extended. The run was
-        evaluated there, so that a repetition of the step is evaluated as well.
+        A run is evaluated when it finishes. If it was extended later, a repetition of its last step
+        must be evaluated as well.
         """
         step = self.state.step
         every = recipe.evaluation.every
         is_due = bool(every) and step % every == 0 and step < recipe.max_steps
         earlier_recipes = self.run_folder.earlier_recipes
-        return is_due or any(e.finished and e.step == step for e in earlier_recipes)
+        return is_due or any(
+            earlier.finished and earlier.step == step for earlier in earlier_recipes
+        )
 
     def _stop_reason(self) -> str:
-        if self.state.step < self.run_folder.extended_at:
-            return ""  # the run did these steps before its extension and repeats them now
+        if self.state.step < self.run_folder.extension_step:
+            return ""  # the checkpoint is older than the extension: repeat the steps between
         return stop_reason(self.recipe, self.state.stop_inputs())
 
     def _best_steps(self) -> list[int]:

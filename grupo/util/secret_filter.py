@@ -199,8 +199,8 @@ class _Decoded:
         """The span of the source that one character comes from."""
         piece = bisect_right(self.starts, index) - 1
         start, end = self.sources[piece]
-        next_start = self.starts[piece + 1] if piece + 1 < len(self.starts) else len(self.text)
-        if next_start - self.starts[piece] != end - start:
+        next_state = self.starts[piece + 1] if piece + 1 < len(self.starts) else len(self.text)
+        if next_state - self.starts[piece] != end - start:
             return start, end
         first = start + index - self.starts[piece]
         return first, first + 1

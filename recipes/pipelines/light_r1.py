@@ -32,11 +32,11 @@ from grupo.methods.sft import sft
 from grupo.pipeline import (
     CollectedTasks,
     CollectStage,
-    Merged,
     Pipeline,
     Stage,
     SurveyedTasks,
     SurveyStage,
+    WeightMerge,
 )
 from grupo.rewards import FunctionReward
 from grupo.tasks import Between, FromFunction, Lowest
@@ -161,7 +161,7 @@ def pipeline(model: str, seed: int = 0) -> Pipeline:
     )
 
 
-MERGED = Merged({"sft_hardest": 1 / 3, "dpo": 1 / 3, "nca": 1 / 3})
+MERGED = WeightMerge({"sft_hardest": 1 / 3, "dpo": 1 / 3, "nca": 1 / 3})
 MODEL = models_dir() / "shifted-digits"
 PIPELINE = pipeline(str(MODEL))
 

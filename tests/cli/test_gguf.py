@@ -9,7 +9,7 @@ from pyarrow import parquet
 
 from grupo.config.recipe_files import load_recipe_file
 from grupo.recipe import Recipe
-from grupo.training.resume.run_dir import RunFolder
+from grupo.training.resume.run_folder import RunFolder
 from grupo.util.user_paths import models_dir
 from tests.helpers.command_line import Command, run_command
 from tests.helpers.in_process_runs import runs_in_process

@@ -16,8 +16,8 @@ FAST_COUNT = 800  # cases, half of them made by hand
 SLOW_COUNT = 20_000
 MAX_SECONDS = 5.0  # of a case, on a busy machine; each takes below 1 s on a free one
 WORK = (  # where commands start to work
-    "grupo.training.resume.run_dir.RunFolder.create",
-    "grupo.training.resume.run_dir.RunFolder.lock",
+    "grupo.training.resume.run_folder.RunFolder.create",
+    "grupo.training.resume.run_folder.RunFolder.lock",
     "grupo.compare.run.make_folder",
     "grupo.cli.eval_args.evaluate",
     "grupo.models.causal_policy.CausalPolicy.export",

@@ -6,7 +6,7 @@ import re
 import pytest
 
 from grupo.cli.pipeline import find_pipeline
-from grupo.pipeline import Merged, MetricAtLeast
+from grupo.pipeline import MetricAtLeast, WeightMerge
 from grupo.pipeline.validate import check_pipeline
 from grupo.storage.pipeline_dirs import PIPELINE
 from tests.helpers.doc_snippets import fenced_blocks
@@ -155,7 +155,7 @@ def test_the_file_on_the_page_is_a_pipeline(tmp_path, monkeypatch):
     pipeline = find_pipeline("stages.toml")
     assert pipeline is not None
     assert pipeline.names == ["sft", "soup", "rl"]
-    assert pipeline.stages[1].start == Merged({"sft": 0.5, "sft@best": 0.5})
+    assert pipeline.stages[1].start == WeightMerge({"sft": 0.5, "sft@best": 0.5})
     assert pipeline.stages[2].when == MetricAtLeast("eval/sampled", 0.5)
 
 

@@ -40,7 +40,12 @@ LOADED = {
 
 # This program fills these fields with what it measures; no recipe, pipeline or option sets them.
 MEASURED = {
-    *("FileDigest.size", "ClockRecord.seconds", "ClockRecord.length", "ClockRecord.torn_bytes"),
+    *(
+        "FileDigest.size",
+        "StepDurationsRecord.seconds",
+        "StepDurationsRecord.length",
+        "StepDurationsRecord.torn_bytes",
+    ),
     *("ModelSize.num_parameters", "ModelSize.kv_size", "ModelSize.context_length"),
     *("Usage.steps", "Usage.updates"),
 }

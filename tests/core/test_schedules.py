@@ -71,7 +71,7 @@ def test_controllers_are_resolved_from_metrics():
     method = Method(loss=Clip() + AdaptiveKL(1.0, 0.1) * KL())
     resolved = resolve_schedules(method, 0.5, {"policy/kl_ref": [0.2]})
     assert resolved.loss == Clip() + 1.02 * KL()
-    assert method.controlled_metrics == {"policy/kl_ref"}
+    assert method.controller_metric_names == {"policy/kl_ref"}
 
 
 def test_gain_of_verl_s_controller_is_rollouts_over_horizon():

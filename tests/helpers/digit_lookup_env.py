@@ -61,7 +61,7 @@ def gain(
             learner.policy,
             env,
             learner.tasks,
-            attempts=8,
+            num_attempts=8,
             success=SuccessCriterion(reward_term),
             key=5,
         )

@@ -8,7 +8,7 @@ import pytest
 
 from grupo.cli import main
 from grupo.training.callbacks import NullCallback
-from grupo.training.resume.run_dir import RunFolder
+from grupo.training.resume.run_folder import RunFolder
 from grupo.training.start import resume_training, run_training
 from tests.helpers.run_outcomes import differences, outcome
 from tests.helpers.small_model import make_small_model

@@ -14,7 +14,7 @@ from grupo.compare.scheduler import (
     Resources,
     RunSelection,
 )
-from grupo.training.resume.run_dir import RunFolder
+from grupo.training.resume.run_folder import RunFolder
 from grupo.training.start import resume_training
 
 

@@ -75,7 +75,7 @@ def accuracy(
 ) -> float:
     """The sampled accuracy on these tasks."""
     return evaluate(
-        trainer.policy, trainer.recipe.env, tasks, attempts=attempts, turn_strategy=turn
+        trainer.policy, trainer.recipe.env, tasks, num_attempts=attempts, turn_strategy=turn
     ).sampled.value
 
 

@@ -13,12 +13,12 @@ from grupo.pipeline import (
     CollectedTasks,
     CollectStage,
     ExportStage,
-    Merged,
     MetricAtLeast,
     Pipeline,
     Stage,
     SurveyedTasks,
     SurveyStage,
+    WeightMerge,
     spherical,
 )
 from grupo.pipeline.data_stage import read_data_file
@@ -56,7 +56,7 @@ def merged(model: str) -> Pipeline:
         (
             Stage("a", recipe),
             Stage("b", with_lora(recipe.replace(seed=1)), start=""),
-            Stage("soup", recipe, start=Merged({"a@1": 0.25, "b": 0.75}, spherical)),
+            Stage("soup", recipe, start=WeightMerge({"a@1": 0.25, "b": 0.75}, spherical)),
         )
     )
 

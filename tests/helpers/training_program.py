@@ -27,7 +27,7 @@ import torch
 from grupo.models import devices, loading
 from grupo.pipeline import resume_pipeline, run_pipeline
 from grupo.rollouts.demonstration_buffer import DemonstrationBuffer
-from grupo.rollouts.task_history import TaskHistoryStore
+from grupo.rollouts.task_history import HistoryStore
 from grupo.storage import fault_injection
 from grupo.storage.syscalls import SyscallHook, direct_call
 from grupo.training.callbacks import NullCallback
@@ -71,12 +71,12 @@ def corruptions(state: State) -> Mapping[str, Callable[[], Any]]:
     history = state.history
     return {
         "optimizer": state.optimizers["optimizer"].state.clear,
-        "curriculum": lambda: setattr(history, "tasks_drawn", 0),
+        "curriculum": lambda: setattr(history, "num_tasks_drawn", 0),
         "task history": lambda: setattr(
-            history, "task_histories", TaskHistoryStore(history.task_histories.statistics)
+            history, "task_histories", HistoryStore(history.task_histories.statistics)
         ),
         "source history": lambda: setattr(
-            history, "source_histories", TaskHistoryStore(history.source_histories.statistics)
+            history, "source_histories", HistoryStore(history.source_histories.statistics)
         ),
         "replays": history.replay_rollouts.clear,
         "demonstrations": lambda: setattr(history, "demonstrations", DemonstrationBuffer()),

@@ -39,5 +39,5 @@ def test_both_losses_are_means_over_their_own_tokens():
 
 
 def test_defaults_are_the_released_ones():
-    assert amft(target_entropy=0.5).controlled_metrics == {"policy/entropy"}
+    assert amft(target_entropy=0.5).controller_metric_names == {"policy/entropy"}
     assert amft(target_entropy=0.5).requires.all_signals == {"sampled", "entropy"}

@@ -152,7 +152,7 @@ def test_kl_has_a_coefficient_for_each_difficulty():
 def test_controllers_read_the_metrics_that_the_reward_reports():
     method = ares()
     reported = {**REWARD.metrics(trigger_batch()), **KLOfDifficulties().metrics(trigger_batch())}
-    assert method.controlled_metrics == set(reported)
+    assert method.controller_metric_names == set(reported)
     values = {"triggers/easy": (3.0, 5.0), "triggers/hard": (1.0, 2.0)}
     reward = resolve_schedules(method.advantage, 0.0, values).estimators[1]
     assert (reward.alpha_easy, reward.alpha_medium) == (pytest.approx(0.6), 0.5)

@@ -62,7 +62,7 @@ def test_no_pruning_during_warmup():
     keep = Switch(0.1, 1.0, 0.5)
     assert method.sampler == EarlyPruning(16, keep, 512, 16384, 2, BetaBins.from_history(10, 0.9))
     assert method.requires.heads == (QUALITY_HEAD,)
-    assert len(method.controlled_metrics) == 20
+    assert len(method.controller_metric_names) == 20
     early, late = (resolve_schedules(method, progress).sampler for progress in (0.05, 0.5))
     scores = [0.5] * 16
     assert len(early.kept_indices(scores)) == 16

@@ -206,7 +206,7 @@ HINTED = [Task(d, f"?{h}", d) for h, d in ANSWER.items()]  # the answer given a 
 
 
 def success_rate(policy, trainer, tasks) -> float:
-    return evaluate(policy, trainer.recipe.env, tasks, attempts=64).sampled.value
+    return evaluate(policy, trainer.recipe.env, tasks, num_attempts=64).sampled.value
 
 
 def informative_fractions(trainer, steps) -> list[float]:

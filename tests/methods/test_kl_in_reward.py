@@ -53,7 +53,7 @@ def test_policy_equal_to_reference_reduces_to_grpo():
 
 
 def test_default_hyperparameters():
-    assert kl_in_reward().controlled_metrics == {"policy/kl_ref"}
+    assert kl_in_reward().controller_metric_names == {"policy/kl_ref"}
     assert kl_in_reward().requires.all_signals == {"logp@ref"}
 
 

@@ -146,7 +146,7 @@ def win_rates(method, steps=30) -> tuple[float, float]:
     def won() -> float:
         arguments = (learner.policy, recipe.env, learner.eval_tasks)
         return evaluate(
-            *arguments, attempts=16, success=SuccessCriterion("env_reward")
+            *arguments, num_attempts=16, success=SuccessCriterion("env_reward")
         ).sampled.value
 
     before = won()

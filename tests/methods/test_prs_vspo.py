@@ -18,7 +18,7 @@ from grupo.methods.prs_vspo import (
 )
 from grupo.rollouts.curricula import CurriculumRequest, ShuffledTasks
 from grupo.rollouts.history import History
-from grupo.rollouts.task_history import TaskHistoryStore
+from grupo.rollouts.task_history import HistoryStore
 from grupo.testing.batches import make_batch
 from grupo.testing.smoke.run import echo_recipe
 from grupo.training.learner import Learner
@@ -38,9 +38,9 @@ def group_of(name: str, rewards=None) -> Group:
     return Group(Task(name, ""), tuple(Rollout(reward=reward) for reward in rewards))
 
 
-def request(num_tasks: int, *, resample_round: int = 1, seed: int = 0, groups=(), history=None):
-    history = history or History(task_histories=TaskHistoryStore((LatestRewards(),)))
-    return CurriculumRequest(TASKS, history, num_tasks, seed, resample_round, tuple(groups))
+def request(num_tasks: int, *, round_index: int = 1, seed: int = 0, groups=(), history=None):
+    history = history or History(task_histories=HistoryStore((LatestRewards(),)))
+    return CurriculumRequest(TASKS, history, num_tasks, seed, round_index, tuple(groups))
 
 
 GROUPS = [group_of(name) for name in REWARDS]
@@ -54,7 +54,7 @@ def test_the_value_is_greatest_at_a_success_rate_of_a_quarter():
 
 
 def test_the_value_is_that_of_the_latest_group():
-    history = History(task_histories=TaskHistoryStore((LatestRewards(),)))
+    history = History(task_histories=HistoryStore((LatestRewards(),)))
     history.append_groups(0, [group_of("half"), group_of("rarely", (1.0, 1.0, 1.0, 0.0))])
     values = REFILL.values(request(1, groups=[group_of("rarely")], history=history))
     assert values == pytest.approx([0.0, 0.75 * sqrt(3) / 4, 0.25, 0.0, 0.0, 0.0])
@@ -77,14 +77,14 @@ def test_tasks_are_drawn_in_proportion_to_their_value():
 
 
 def test_the_first_round_is_that_of_the_inner_curriculum():
-    assert len(REFILL(request(4, resample_round=0, groups=GROUPS))) == 4
+    assert len(REFILL(request(4, round_index=0, groups=GROUPS))) == 4
 
 
 @pytest.mark.parametrize(
     "ended",
     [
         request(0, groups=GROUPS),
-        request(4, resample_round=10, groups=GROUPS),
+        request(4, round_index=10, groups=GROUPS),
         request(4, groups=[group_of("never"), group_of("always")]),
     ],
     ids=["enough groups", "last round", "no task of value"],

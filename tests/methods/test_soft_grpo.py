@@ -45,7 +45,7 @@ def accuracies(method: Method, steps: int) -> tuple[float, float]:
     learner = Learner(plain.replace(policy=soft))
 
     def accuracy() -> float:
-        options = {"attempts": 16, "success": SuccessCriterion("truth"), "key": 1}
+        options = {"num_attempts": 16, "success": SuccessCriterion("truth"), "key": 1}
         result = evaluate(learner.policy, learner.recipe.env, learner.tasks, **options)
         return result.sampled.value
 

@@ -86,7 +86,7 @@ def test_an_answer_is_trained_on_over_three_steps():
     task, trained, cut = TASK, [], []
     for _ in range(3):
         group = asyncio.run(method.sampler(task, Once(lambda text: 1.0), actor))
-        task = replace(TASK, unfinished=group.rollouts)
+        task = replace(TASK, unfinished_rollouts=group.rollouts)
         batch = collate([group], lambda rows: {})
         trained.append(
             (batch.mask & (batch.signals["off_context"] == 0))[0].nonzero()[:, 0].tolist()
@@ -104,7 +104,7 @@ def test_a_run_continues_cut_answers_in_the_next_step():
         kept = {key: len(r) for key, r in learner.state.history.unfinished_rollouts.items()}
         result = learner.step()
         groups = result.collected.sampled_groups
-        continued = {g.task.key: len(g.rollouts) for g in groups if g.task.unfinished}
+        continued = {g.task.key: len(g.rollouts) for g in groups if g.task.unfinished_rollouts}
         assert continued == dict([*kept.items()][: len(groups)])
         lengths.append({r.length for g in groups for r in g.rollouts})
         assert result.metrics["tokens/generated"] == sum(len(g.rollouts) for g in groups)

@@ -9,7 +9,7 @@ from grupo.core.types import Group, Rollout, Task
 from grupo.methods.vade import vade
 from grupo.rollouts.curricula import CurriculumRequest, Thompson, expected_gain, next_tasks
 from grupo.rollouts.history import History
-from grupo.rollouts.task_history import TaskHistoryStore
+from grupo.rollouts.task_history import HistoryStore
 
 STATISTICS = vade().requires.task_statistics
 TWO_OF_EIGHT = (1.0, 1.0, *[0.0] * 6)
@@ -37,8 +37,8 @@ def test_mostly_failing_tasks_have_highest_value():
     assert max(range(101), key=lambda i: expected_gain(i / 100)) == 33
 
 
-def empty_history(tasks_drawn=0):
-    return History(tasks_drawn, TaskHistoryStore(STATISTICS))
+def empty_history(num_tasks_drawn=0):
+    return History(num_tasks_drawn, HistoryStore(STATISTICS))
 
 
 def group(task, rewards):
@@ -56,17 +56,17 @@ def test_always_and_never_solved_tasks_are_selected_last():
 
 def test_selection_is_unique_within_step_and_deterministic():
     tasks = [Task(str(i), "") for i in range(40)]
-    curriculum_request = CurriculumRequest(tasks, empty_history(tasks_drawn=5), 8, seed=0)
+    curriculum_request = CurriculumRequest(tasks, empty_history(num_tasks_drawn=5), 8, seed=0)
     keys = [task.key for task in Thompson(pool_factor=2)(curriculum_request)]
     assert len(set(keys)) == 8
     assert keys == [task.key for task in Thompson(pool_factor=2)(curriculum_request)]
     assert keys != [
         t.key
         for t in Thompson(pool_factor=2)(
-            CurriculumRequest(tasks, empty_history(tasks_drawn=13), 8, seed=0)
+            CurriculumRequest(tasks, empty_history(num_tasks_drawn=13), 8, seed=0)
         )
     ]
-    assert Thompson()(CurriculumRequest(tasks, empty_history(), 8, seed=0, resample_round=1)) == []
+    assert Thompson()(CurriculumRequest(tasks, empty_history(), 8, seed=0, round_index=1)) == []
 
 
 def mixed_fraction(curriculum, seed=0, steps=50, count=64):
@@ -80,7 +80,7 @@ def mixed_fraction(curriculum, seed=0, steps=50, count=64):
             group(t, [float(rng.random() < rates[int(t.key)]) for _ in "12345678"])
             for t in tasks_selected
         ]
-        history.count_drawn(len(tasks_selected))
+        history.count_drawn_tasks(len(tasks_selected))
         history.append_groups(step, groups)
         shares.append(sum(g.has_reward_variance for g in groups) / count)
     return sum(shares[-5:]) / 5

@@ -63,7 +63,7 @@ def accuracy(learner: Learner) -> float:
         learner.policy,
         REVERSAL_ENV,
         learner.eval_tasks,
-        attempts=8,
+        num_attempts=8,
         success=SuccessCriterion("correct"),
         key=5,
     )

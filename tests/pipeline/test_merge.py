@@ -5,7 +5,7 @@ import math
 import pytest
 import torch
 
-from grupo.pipeline.merge import Merged, MergedWeights, linear, spherical
+from grupo.pipeline.merge import MergedWeights, WeightMerge, linear, spherical
 from grupo.util.errors import ConfigError
 
 
@@ -68,12 +68,12 @@ def test_other_shapes_are_refused_by_name(other, message):
     ],
 )
 def test_shares_that_are_none_are_refused(shares, allowed):
-    with pytest.raises(ConfigError, match=rf"Merged\.shares: .*Allowed: .*{allowed}"):
-        Merged(shares)
+    with pytest.raises(ConfigError, match=rf"WeightMerge\.shares: .*Allowed: .*{allowed}"):
+        WeightMerge(shares)
 
 
 def test_spherical_merges_two():
     with pytest.raises(
-        ConfigError, match=r"Merged\.rule: .* Allowed: linear, or spherical for two"
+        ConfigError, match=r"WeightMerge\.rule: .* Allowed: linear, or spherical for two"
     ):
-        Merged({"a": 0.5, "b": 0.25, "c": 0.25}, spherical)
+        WeightMerge({"a": 0.5, "b": 0.25, "c": 0.25}, spherical)

@@ -13,12 +13,12 @@ from grupo.pipeline import (
     CollectedTasks,
     CollectStage,
     ExportStage,
-    Merged,
     MetricAtLeast,
     Pipeline,
     Stage,
     SurveyedTasks,
     SurveyStage,
+    WeightMerge,
     run_pipeline,
 )
 from grupo.pipeline.validate import check_pipeline
@@ -64,7 +64,7 @@ def test_more_stages_or_rounds_than_the_limits_are_refused_at_once(recipe):
         ([("a", None), ("b", "b")], "'b': start: 'b' is the stage itself. Allowed: a."),
         ([("a", None), ("b", "a@first")], "'b': start: 'a@first'. Allowed: 'a', 'a@best' or"),
         (
-            [("a", None), ("b", Merged({"a": 0.5, "c": 0.5}))],
+            [("a", None), ("b", WeightMerge({"a": 0.5, "c": 0.5}))],
             "'b': start: 'c' is not the name of an earlier stage.",
         ),
         ([], "\\(\\). Allowed: one or more"),
@@ -110,7 +110,7 @@ def test_other_adapters_than_those_of_the_start_are_refused(recipe):
 
 def test_a_merge_of_different_shapes_is_refused_by_name(recipe, model):
     wide = recipe.replace(policy=replace(recipe.policy, model=f"{model}/{WIDE}"))
-    merge = Merged({"a": 0.5, "b": 0.5})
+    merge = WeightMerge({"a": 0.5, "b": 0.5})
     message = refused(Stage("a", recipe), Stage("b", wide, start=""), Stage("c", recipe, merge))
     assert message.startswith("c: start: 'model.embed_tokens.weight' has shape (")
     assert "in 'a' and (" in message
@@ -118,7 +118,7 @@ def test_a_merge_of_different_shapes_is_refused_by_name(recipe, model):
 
 
 def test_a_merge_of_a_stage_before_any_training_is_refused(recipe):
-    merge = Merged({"survey": 0.5, "a": 0.5})
+    merge = WeightMerge({"survey": 0.5, "a": 0.5})
     stages = SurveyStage("survey", recipe), Stage("a", recipe), Stage("b", recipe, merge)
     assert refused(*stages).startswith("b: start: 'survey' has no trained weights.")
 

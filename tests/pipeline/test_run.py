@@ -16,11 +16,11 @@ from grupo.pipeline import (
     CollectedTasks,
     CollectStage,
     ConditionFailedError,
-    Merged,
     MetricAtLeast,
     MetricAtMost,
     Pipeline,
     Stage,
+    WeightMerge,
     linear,
     resume_pipeline,
     run_pipeline,
@@ -33,7 +33,7 @@ from grupo.storage.safetensors import load_tensors
 from grupo.tasks import split_tasks
 from grupo.training.callbacks import NullCallback
 from grupo.training.resume.load_run import load_policy
-from grupo.training.resume.run_dir import MERGED, RunFolder
+from grupo.training.resume.run_folder import MERGED, RunFolder
 from grupo.util.errors import ConfigError
 from tests.helpers.fast_cases import fast_cases
 from tests.helpers.pipelines import LORA, exported, short, with_lora
@@ -129,7 +129,7 @@ def test_an_exported_model_that_was_changed_is_refused(model, tmp_path):
 
 @pytest.mark.slow
 def test_a_merge_is_the_weighted_mean_of_the_full_weights(recipe, tmp_path):
-    merge = Merged({"a": 0.25, "b": 0.75})
+    merge = WeightMerge({"a": 0.25, "b": 0.75})
     stages = (
         Stage("a", recipe),
         Stage("b", with_lora(recipe), start=""),
@@ -150,7 +150,7 @@ def test_a_merge_is_the_weighted_mean_of_the_full_weights(recipe, tmp_path):
 
 @pytest.mark.slow
 def test_a_merge_of_a_run_with_itself_has_its_bits(recipe, tmp_path):
-    stages = Stage("a", recipe), Stage("b", recipe, Merged({"a": 0.3, "a@2": 0.7}, linear))
+    stages = Stage("a", recipe), Stage("b", recipe, WeightMerge({"a": 0.3, "a@2": 0.7}, linear))
     root = run_pipeline(Pipeline(stages), tmp_path / "run")
     assert_equal(start_weights(root / "b"), final_weights(root / "a"))
 

@@ -40,8 +40,8 @@ def test_half_of_poros_rollouts_read_the_rules_and_all_are_trained_without(first
 @pytest.mark.slow
 def test_ratios_of_poros_first_update_are_1(first_step):
     log_ratios = first_step.batch.signals["logp@current"] - first_step.batch.old_logp
-    assert {*first_step.trace} == {*range(32)}
-    for row, signals in first_step.trace.items():
+    assert {*first_step.action_signals} == {*range(32)}
+    for row, signals in first_step.action_signals.items():
         to_sampler = torch.tensor(signals["ratio"])  # log pi - log pi_old
         expected = log_ratios[row, : len(to_sampler)]
         assert torch.allclose(to_sampler, expected, atol=1e-3)

@@ -12,7 +12,7 @@ from grupo.core.types import Response, Rollout
 from grupo.pipeline import CollectStage, Pipeline, SurveyStage, run_pipeline
 from grupo.storage.pipeline_dirs import stage_folders
 from grupo.testing.batches import make_batch
-from grupo.training.resume.run_dir import MERGED, RunFolder
+from grupo.training.resume.run_folder import MERGED, RunFolder
 from grupo.util.importing import load_module_file
 from tests.helpers.paths import ROOT
 

@@ -85,7 +85,9 @@ TASKS = [Task("a", "A"), Task("b", "B")]
 
 
 def test_greedy_sampled_and_pass_at_k_scores():
-    result = evaluate(ScriptedPolicy(("x", "-"), ("x---", "xxxx")), LetterEnv(), TASKS, attempts=4)
+    result = evaluate(
+        ScriptedPolicy(("x", "-"), ("x---", "xxxx")), LetterEnv(), TASKS, num_attempts=4
+    )
     assert result.greedy.value == 1 / 2
     assert result.sampled.value == (1 / 4 + 1) / 2
     # 1 of 4 is correct, and is in 3 of the 6 pairs
@@ -99,13 +101,13 @@ def test_greedy_sampled_and_pass_at_k_scores():
 
 def test_k_doubles_up_to_the_number_of_attempts():
     result = evaluate(
-        ScriptedPolicy(("x", "x"), ("x" * 6, "x" * 6)), LetterEnv(), TASKS, attempts=6
+        ScriptedPolicy(("x", "x"), ("x" * 6, "x" * 6)), LetterEnv(), TASKS, num_attempts=6
     )
     assert sorted(result.pass_at_k) == [1, 2, 4, 6]
 
 
 def test_failed_rollouts_are_counted_and_not_solved():
-    result = evaluate(ScriptedPolicy(("?", "x"), ("?x", "??")), LetterEnv(), TASKS, attempts=2)
+    result = evaluate(ScriptedPolicy(("?", "x"), ("?x", "??")), LetterEnv(), TASKS, num_attempts=2)
     assert result.num_failed == 1 + 3
     assert (result.greedy.value, result.sampled.value) == (1 / 2, 1 / 4)
 
@@ -119,10 +121,10 @@ def test_the_group_size_of_a_task_is_ignored():
 
 def test_greedy_and_sampled_attempts_have_different_random_streams():
     policy = ScriptedPolicy(("x", "x"), ("x", "x"))
-    evaluate(policy, LetterEnv(), TASKS, attempts=1, key=1)
-    evaluate(policy, LetterEnv(), TASKS, attempts=1, key=1)
+    evaluate(policy, LetterEnv(), TASKS, num_attempts=1, key=1)
+    evaluate(policy, LetterEnv(), TASKS, num_attempts=1, key=1)
     assert policy.streams == {(1, "greedy"), (1, "sampled")}
-    evaluate(policy, LetterEnv(), TASKS, attempts=1, key=2)
+    evaluate(policy, LetterEnv(), TASKS, num_attempts=1, key=2)
     assert policy.streams == {(i, name) for i in (1, 2) for name in ("greedy", "sampled")}
 
 
@@ -217,7 +219,7 @@ def test_evaluation_uses_the_turn_strategy():
             ScriptedPolicy(("x", "-"), ("xx", "--")),
             LetterEnv(),
             TASKS,
-            attempts=2,
+            num_attempts=2,
             turn_strategy=strategy,
         )
         for strategy in (single_response, two_responses)

@@ -12,7 +12,7 @@ from grupo.core.kept_rollouts import BestAndWorst
 from grupo.core.task_statistic import TaskStatistic
 from grupo.core.types import Group, Response, Rollout, Seat, Task
 from grupo.rollouts.history import History
-from grupo.rollouts.task_history import TaskHistoryStore
+from grupo.rollouts.task_history import HistoryStore
 from grupo.storage import strict_json
 from grupo.util.errors import ConfigError
 
@@ -50,7 +50,7 @@ STATISTICS = (Total(), LastGroup())
 
 
 def empty_history(*statistics: TaskStatistic) -> History:
-    return History(task_histories=TaskHistoryStore(statistics or STATISTICS))
+    return History(task_histories=HistoryStore(statistics or STATISTICS))
 
 
 def states(history: History, task: Task) -> list[tuple[float, ...]]:
@@ -145,12 +145,12 @@ def test_without_statistics_nothing_is_stored():
 
 def test_a_restored_history_is_equal_and_has_the_same_order():
     history = empty_history()
-    history.count_drawn(5)
-    history.count_drawn(2)
+    history.count_drawn_tasks(5)
+    history.count_drawn_tasks(2)
     history.append_groups(0, [group(RIDDLE, 0.1, 1 / 3), group(SUM, -2.5)])
     back = restored(history)
     assert back == history
-    assert back.tasks_drawn == 7
+    assert back.num_tasks_drawn == 7
     assert list(back.task_histories) == ["riddle", "sum"]
 
 
@@ -165,7 +165,7 @@ def test_metrics_are_restored():
 
 
 def test_groups_of_all_tasks_of_a_source_are_folded_together():
-    history = History(source_histories=TaskHistoryStore(STATISTICS))
+    history = History(source_histories=HistoryStore(STATISTICS))
     sums, riddles = (
         (Task(name, "", source="sums") for name in "ab"),
         Task("c", "", source="riddles"),
@@ -185,7 +185,7 @@ def test_groups_of_all_tasks_of_a_source_are_folded_together():
 
 
 def test_a_copy_of_source_histories_does_not_change():
-    history = History(source_histories=TaskHistoryStore((Total(),)))
+    history = History(source_histories=HistoryStore((Total(),)))
     copy = history.copy()
     history.append_groups(0, [group(SUM, 1.0)])
     assert copy.source_history("").state(Total()) == (0.0,)
@@ -202,26 +202,26 @@ def test_the_newest_of_the_best_and_of_the_worst_rollouts_are_kept_for_replay():
     history = History()
     history.append_groups(0, numbered_group(1.0, 0.0, 0.5, 1.0))
     assert history.with_replays(SUM) is SUM  # no replays requested
-    history.append_groups(1, numbered_group(1.0, 0.0, 0.5, 1.0), replay_rules=[BestAndWorst(1)])
+    history.append_groups(1, numbered_group(1.0, 0.0, 0.5, 1.0), keep_rules=[BestAndWorst(1)])
     assert [(r.reward, r.source) for r in history.with_replays(SUM).replays] == [
         (0.0, "1"),
         (1.0, "3"),
     ]
     history.append_groups(
-        2, numbered_group(0.5, 0.0), replay_rules=[BestAndWorst(1)]
+        2, numbered_group(0.5, 0.0), keep_rules=[BestAndWorst(1)]
     )  # the earlier success is kept
     assert [(r.reward, r.source) for r in history.with_replays(SUM).replays] == [
         (1.0, "3"),
         (0.0, "1"),
     ]
-    history.append_groups(3, numbered_group(2.0, 2.0), replay_rules=[BestAndWorst(2)])
+    history.append_groups(3, numbered_group(2.0, 2.0), keep_rules=[BestAndWorst(2)])
     assert [r.reward for r in history.with_replays(SUM).replays] == [1.0, 0.0, 2.0, 2.0]
 
 
 def test_a_replay_keeps_its_seat_and_loses_its_position_in_the_earlier_step():
     history = History()
     rollout = Rollout(reward=1.0, seat=Seat(game=7, number=1, players=2), index=5)
-    history.append_groups(0, [Group(SUM, (rollout,))], replay_rules=[BestAndWorst(1)])
+    history.append_groups(0, [Group(SUM, (rollout,))], keep_rules=[BestAndWorst(1)])
     stored = History.from_data(history.to_data(), history.tensors())
     (replay,) = stored.with_replays(SUM).replays
     assert replay == replace(rollout, index=-1)
@@ -232,7 +232,7 @@ def test_replays_of_the_least_recently_drawn_task_are_dropped_first(monkeypatch)
     history, tasks = empty_history(), [Task(name, "") for name in "abc"]
     for step, task in enumerate([*tasks[:2], tasks[0], tasks[2]]):
         history.append_groups(
-            step, [Group(task, (Rollout(reward=1.0),))], replay_rules=[BestAndWorst(1)]
+            step, [Group(task, (Rollout(reward=1.0),))], keep_rules=[BestAndWorst(1)]
         )
     assert list(history.replay_rollouts) == ["a", "c"]
     assert set(history.task_histories) == {"a", "b", "c"}  # their rewards are kept
@@ -243,7 +243,7 @@ def test_replay_rollouts_are_restored_completely():
     rollout = Rollout(
         (("?", response),), 1.0, {"right": 1.0}, {"index": (0.0, 0.5)}, source="with_hint"
     )
-    history.append_groups(4, [Group(SUM, (rollout,))], replay_rules=[BestAndWorst(2)])
+    history.append_groups(4, [Group(SUM, (rollout,))], keep_rules=[BestAndWorst(2)])
     back = restored(history)
     assert back == history == history.copy()
     assert (back.num_steps, back.with_replays(SUM).replays) == (5, (rollout,))
@@ -303,12 +303,12 @@ def test_unfinished_rollouts_are_kept_until_their_task_continues_them():
     history = empty_history()
     done = Rollout(reward=1.0)
     history.append_groups(0, [Group(SUM, (done, cut("a"))), Group(RIDDLE, (cut("b"), cut("c")))])
-    kept = history.with_unfinished(SUM).unfinished
+    kept = history.with_unfinished_rollouts(SUM).unfinished_rollouts
     assert [(r.text, r.index) for r in kept] == [("a", -1)]
-    continued = Group(history.with_unfinished(RIDDLE), (cut("bb"), done))
+    continued = Group(history.with_unfinished_rollouts(RIDDLE), (cut("bb"), done))
     history.append_groups(1, [continued])
-    assert [r.text for r in history.with_unfinished(RIDDLE).unfinished] == ["bb"]
-    assert [r.text for r in history.with_unfinished(SUM).unfinished] == ["a"]
+    assert [r.text for r in history.with_unfinished_rollouts(RIDDLE).unfinished_rollouts] == ["bb"]
+    assert [r.text for r in history.with_unfinished_rollouts(SUM).unfinished_rollouts] == ["a"]
 
 
 def test_unfinished_rollouts_are_no_scored_ones():
@@ -321,10 +321,10 @@ def test_unfinished_rollouts_are_taken_once_and_copies_are_independent():
     history = empty_history()
     history.append_groups(0, [Group(SUM, (cut("a"),))])
     snapshot = history.copy()
-    taken = snapshot.take_unfinished(SUM)
-    assert [r.text for r in taken.unfinished] == ["a"]
-    assert snapshot.take_unfinished(taken).unfinished == ()
-    assert history.with_unfinished(SUM).unfinished == taken.unfinished
+    taken = snapshot.take_unfinished_rollouts(SUM)
+    assert [r.text for r in taken.unfinished_rollouts] == ["a"]
+    assert snapshot.take_unfinished_rollouts(taken).unfinished_rollouts == ()
+    assert history.with_unfinished_rollouts(SUM).unfinished_rollouts == taken.unfinished_rollouts
 
 
 def test_unfinished_rollouts_survive_storage_exactly():

@@ -35,5 +35,5 @@ def test_remove_unfinished_removes_only_temporary_files(tmp_path):
     (tmp_path / "tmp.1" / "weights").touch()
     (tmp_path / "tmp.2").touch()
     (tmp_path / "step-00000001").mkdir()
-    atomic_files.remove_unfinished(tmp_path)
+    atomic_files.remove_temporary_files(tmp_path)
     assert os.listdir(tmp_path) == ["step-00000001"]

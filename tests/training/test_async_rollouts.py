@@ -10,7 +10,7 @@ from grupo.method import Method
 from grupo.testing.smoke.echo_env import EchoEnv
 from grupo.testing.smoke.run import echo_recipe
 from grupo.training.callbacks import NullCallback
-from grupo.training.collect.async_rollouts import AsyncRolloutQueue, GeneratedStep, StepStart
+from grupo.training.collect.async_rollouts import AsyncRolloutQueue, GeneratedStep, GenerationState
 from grupo.training.collect.groups import CollectedGroups
 from grupo.training.start import run_training
 from grupo.util.event_loop import run_coroutine
@@ -32,13 +32,13 @@ def test_close_cancels_the_running_step_and_drops_later_ones():
         finally:
             steps.append("cleaned up")
 
-    def generate_step(start: StepStart, stop: Future[None]) -> GeneratedStep:
+    def generate_step(start: GenerationState, stop: Future[None]) -> GeneratedStep:
         steps.append("begun")
         run_coroutine(wait_for_ever(), stop)
-        return GeneratedStep(CollectedGroups((), ()), start.tasks_drawn, {})
+        return GeneratedStep(CollectedGroups((), ()), start.num_tasks_drawn, {})
 
-    queue.submit(generate_step, StepStart(0))
-    queue.submit(generate_step, StepStart(0))
+    queue.submit(generate_step, GenerationState(0))
+    queue.submit(generate_step, GenerationState(0))
     running, later = (queued.result for queued in queue.queued_steps)
     assert begun.wait(10)
     queue.close()
@@ -52,7 +52,7 @@ def test_close_cancels_the_running_step_and_drops_later_ones():
 def test_close_after_the_last_step_ends_the_thread():
     queue = AsyncRolloutQueue()
     step = GeneratedStep(CollectedGroups((), ()), 4, {})
-    queue.submit(lambda start, stop: step, StepStart(0))
+    queue.submit(lambda start, stop: step, GenerationState(0))
     assert queue.pop() is step
     queue.close()
     assert async_threads() == []

@@ -100,7 +100,7 @@ def test_groups_have_the_order_in_which_their_tasks_were_drawn():
     collected, log = collect(method, OrderedEnv({}), history, 3)
     assert task_keys(collected.sampled_groups) == first_keys(3)
     assert collected.kept_groups == collected.sampled_groups
-    assert history.tasks_drawn == 3
+    assert history.num_tasks_drawn == 3
     # each rollout has a random stream of its own: round, group, rollout
     assert [label for label in log if label != "answered"] == [
         f"/0/{group}/{rollout}" for group in range(3) for rollout in range(2)
@@ -115,7 +115,7 @@ def test_dropped_groups_are_refilled_and_surplus_groups_left_out():
     # 2 drawn, 1 kept; 1 drawn, 0 kept; 1 drawn, 1 kept
     assert len(collected.sampled_groups) == 4
     assert task_keys(collected.kept_groups) == [second, first_keys(4)[3]]
-    assert history.tasks_drawn == 4
+    assert history.num_tasks_drawn == 4
 
 
 def test_a_step_without_rounds_left_keeps_what_it_has():
@@ -316,7 +316,7 @@ def test_a_task_with_unfinished_rollouts_is_continued_once_in_a_step_and_not_cou
     method = Method(curriculum, GroupSampler(2), keep_nonzero_std)
     collected, _ = collect(method, OrderedEnv({key: (1.0, 1.0)}), history)
     # two tasks, of which the first is dropped by the filter; one more
-    assert [len(group.task.unfinished) for group in collected.sampled_groups] == [1, 0, 0]
+    assert [len(group.task.unfinished_rollouts) for group in collected.sampled_groups] == [1, 0, 0]
     assert collected.sampled_groups[0].task.key == key
-    assert history.tasks_drawn == 2
+    assert history.num_tasks_drawn == 2
     assert history.unfinished_rollouts == {}

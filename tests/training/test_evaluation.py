@@ -40,7 +40,7 @@ def recipe(folder, **changes):
 
 def test_scores_are_means_over_the_tokens_of_held_out_answers(tmp_path):
     learner = Learner(recipe(tmp_path))
-    scores = learner.evaluate("before").demonstrations
+    scores = learner.evaluate("before").demonstration_scores
     plain = AutoModelForCausalLM.from_pretrained(tmp_path / "model").eval()
     logp, correct = [], []
     for task in learner.eval_tasks:

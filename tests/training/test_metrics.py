@@ -212,7 +212,7 @@ def continued(rollout: Rollout, length: int) -> Rollout:
 def test_tokens_of_an_earlier_step_are_not_counted_again():
     key = {"rng_key": 8}
     cut = Rollout((("?", Response((1, 2, 3), (-1.0,) * 3, finish_reason="length", **key)),), 0.0)
-    task = Task("t", "?", unfinished=(cut,))
+    task = Task("t", "?", unfinished_rollouts=(cut,))
     groups = (Group(task, (continued(cut, 2),)), Group(Task("u", "?"), (cut,)))
     collected = CollectedGroups(groups, groups)
     batch = collate(groups, lambda _: None)

@@ -16,7 +16,7 @@ from grupo.rewards.judges.rubric_items import RubricItem
 from grupo.training.resume.extend import extend_run
 from grupo.training.resume.load_run import load_policy
 from grupo.training.resume.recipe_file import ModelFile, find_model_files
-from grupo.training.resume.run_dir import RunFolder
+from grupo.training.resume.run_folder import RunFolder
 from grupo.training.resume.start_from import with_model
 from grupo.training.start import resume_training, run_training
 from grupo.util.errors import ConfigError

@@ -19,7 +19,7 @@ from grupo.training.callbacks import NullCallback
 from grupo.training.resume.extend import extend_run
 from grupo.training.resume.load_run import load_policy
 from grupo.training.resume.run_check import RunChecker
-from grupo.training.resume.run_dir import RunFolder
+from grupo.training.resume.run_folder import RunFolder
 from grupo.training.resume.start_from import with_model
 from grupo.training.start import resume_training, run_training
 from grupo.util.errors import ConfigError

@@ -188,7 +188,7 @@ def test_a_gradient_after_oom_retries_equals_that_without_failures(recipe):
         )
     assert sizes[:6] == [128] * 3 + [64] * 3
     assert sizes.count(32) == len(sizes) - 6 >= 8
-    assert learners[1].notes == [oom_message(64), oom_message(32)]
+    assert learners[1].step_messages == [oom_message(64), oom_message(32)]
     for expected, actual in zip(*(x.policy.parameters() for x in learners), strict=True):
         difference = (expected.grad - actual.grad).abs().max()
         assert difference < 1e-5 * expected.grad.abs().max()
@@ -200,9 +200,9 @@ def test_a_step_after_an_oom_retry_is_bitwise_that_of_smaller_microbatches(recip
         Learner(recipe),
     )
     sizes = fail_above(failed, limit=64, at=2)
-    notes = [learner.step().notes for learner in (small, failed)]
+    messages = [learner.step().messages for learner in (small, failed)]
     assert sizes.count(128) == 2
-    assert notes == [(), (oom_message(64),)]
+    assert messages == [(), (oom_message(64),)]
     for name, x in failed.policy.weights().items():
         assert torch.equal(x, small.policy.weights()[name])
     assert failed.state.data()["tokens_per_microbatch"] == 64

@@ -12,7 +12,7 @@ from grupo.recipe import Recipe
 from grupo.rewards import ExactMatch
 from grupo.tasks import ReasoningGym
 from grupo.training.resume.run_check import RunChecker
-from grupo.training.resume.run_dir import RunFolder
+from grupo.training.resume.run_folder import RunFolder
 from grupo.training.stopping import run_summary
 from tests.helpers.run_outcomes import files, flip_bit
 

@@ -23,9 +23,9 @@ from grupo.report.read_run import read_journal
 from grupo.testing.batches import make_batch, perturb_logp
 from grupo.testing.smoke.run import echo_recipe
 from grupo.training.callbacks import NullCallback
-from grupo.training.collect.async_rollouts import with_importance_correction
+from grupo.training.collect.async_rollouts import with_stale_correction
 from grupo.training.learner import Learner
-from grupo.training.resume.run_dir import RunFolder
+from grupo.training.resume.run_folder import RunFolder
 from grupo.training.start import resume_training, run_training
 from grupo.util.errors import ConfigError
 from tests.helpers.training_components import save_models
@@ -54,13 +54,13 @@ def test_loss_of_each_action_is_multiplied_by_the_bounded_weight(bound, weights)
     # w = exp(logp_old - logp_sampler) = exp(3), exp(0.5), exp(-2); the loss is -A * logp = 1
     sampler = {"logp@sampler": [[-4.0, -1.5, 1.0]]}
     batch = make_batch([0], length=[3], advantage=[1.0], logp=-1.0, signals=sampler)
-    method = with_importance_correction(Method(loss=Reinforce()), bound)
+    method = with_stale_correction(Method(loss=Reinforce()), bound)
     loss = method.loss(perturb_logp(batch, [[0.0, 0.0, 0.0]]), batch)
     assert loss.tolist() == [pytest.approx(weights)]
 
 
 def test_a_loss_with_a_correction_of_its_own_is_unchanged():
-    assert with_importance_correction(tis(), TruncatedIS(2.0)) == tis()
+    assert with_stale_correction(tis(), TruncatedIS(2.0)) == tis()
 
 
 def trained_weights(recipe) -> dict[str, torch.Tensor]:

@@ -13,7 +13,7 @@ from grupo.models.lora import Lora
 from grupo.recipe import Recipe
 from grupo.training.callbacks import NullCallback
 from grupo.training.resume.load_run import load_policy
-from grupo.training.resume.run_dir import RunFolder
+from grupo.training.resume.run_folder import RunFolder
 from grupo.training.resume.start_from import describe_start, with_model
 from grupo.training.start import resume_training, run_training
 from grupo.util.errors import ConfigError

@@ -93,7 +93,7 @@ def test_rollouts_that_miss_the_group_that_they_extend_are_a_group_of_their_own(
         collected = learner.step().collected
         num_sampled = sum(len(group.rollouts) for group in collected.sampled_groups)
         assert num_sampled == len(collected.rank_of_rollout)  # all that ended in this step
-        late += sum(group.label[0] > 0 for group in collected.unfinished_groups)
+        late += sum(group.rng_label[0] > 0 for group in collected.unfinished_groups)
     learner.close()
     assert late > 0
 
@@ -288,13 +288,13 @@ def test_a_reply_that_was_lost_is_asked_for_again_in_the_next_step():
 
     async def replies():
         first = await sampling_round.reply(0, group.task, rollout)
-        recorded = record.unfinished().observations
+        recorded = record.unfinished_group().observations
         return first, dict(recorded), await sampling_round.reply(0, group.task, rollout)
 
     first, recorded, second = run_coroutine(replies())
     assert (first, recorded) == (None, {})
     assert second is not None
-    assert list(record.unfinished().observations.values()) == [second]
+    assert list(record.unfinished_group().observations.values()) == [second]
 
 
 def test_the_last_step_of_a_group_has_no_limit():

@@ -11,14 +11,14 @@ from grupo.inference.base import Reply
 from grupo.inference.reply_record import RecordedReply
 from grupo.testing.thread_ranks import run_ranks
 from grupo.training.collect.unfinished_exchange import (
-    exchange_unfinished,
+    exchange_unfinished_groups,
     received_since,
     with_received,
 )
 from grupo.training.collect.unfinished_groups import GroupInProgress
 
 TOKENS = 100  # that a reply receives in a step
-PHASE = Phase.UNFINISHED_EXCHANGED
+PHASE = Phase.UNFINISHED_GROUPS_EXCHANGED
 
 
 def reply(num_tokens: int, *, is_complete: bool = False) -> RecordedReply:
@@ -80,7 +80,7 @@ def exchanged_bytes(num_ranks: int, num_steps: int) -> tuple[list[int], list[dic
                 i: group(begun[i].task.key, TOKENS * step)
                 for i in range(ranks.rank, len(begun), ranks.size)
             }
-            groups = exchange_unfinished(ranks, own, begun, PHASE, "generate")
+            groups = exchange_unfinished_groups(ranks, own, begun, PHASE, "generate")
             steps.append(groups)
             begun = list(groups.values())
         return counts, steps

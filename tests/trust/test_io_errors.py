@@ -64,7 +64,7 @@ def test_an_error_at_any_call_of_an_atomic_write_leaves_the_old_text_or_the_new(
             assert path.read_text() in (old, new)
         else:
             assert path.read_text() == new
-        atomic_files.remove_unfinished(tmp_path)
+        atomic_files.remove_temporary_files(tmp_path)
         assert [p.name for p in tmp_path.iterdir()] == ["recipe.json"]
         if not disk.failed:
             break

@@ -23,7 +23,7 @@ class AveragingOptimizer(Protocol):
 
 
 @contextmanager
-def optimizer_averages_as_weights(*optimizers: Optimizer) -> Iterator[None]:
+def use_averaged_weights(*optimizers: Optimizer) -> Iterator[None]:
     """The parameters hold averaged weights inside, and afterwards the same bits as before.
 
     Parameters of other optimizers do not change.

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from grupo.algo.filters import kept_in_step
+from grupo.algo.filters import filter_step
 from grupo.algo.optimizers import Adam
 from grupo.algo.optimizers.update import optimizer_step
 from grupo.core.batch import Batch
@@ -26,7 +26,7 @@ from grupo.evidence.claims.rollouts import group_size_of, make_tasks, sample_gro
 from grupo.method import Method
 from grupo.rollouts.curricula import CurriculumRequest
 from grupo.rollouts.history import History
-from grupo.rollouts.task_history import TaskHistoryStore
+from grupo.rollouts.task_history import HistoryStore
 from grupo.training.update.collate import collate
 from grupo.training.update.gradients import accumulate_gradients
 from grupo.training.update.metrics import advantage_metrics, mean_over_updates
@@ -80,8 +80,8 @@ class TabularRun:
             heads = Adam()(list(self.policy.heads.parameters()))
             self.optimizers.append((heads, HEAD_LEARNING_RATE))
         self.history = History(
-            task_histories=TaskHistoryStore(requires.task_statistics),
-            source_histories=TaskHistoryStore(requires.source_statistics),
+            task_histories=HistoryStore(requires.task_statistics),
+            source_histories=HistoryStore(requires.source_statistics),
         )
         self.group_size = group_size_of(self.method.sampler)
         self.num_prompts = (arm.rollouts_per_step or setting.rollouts_per_step) // self.group_size
@@ -114,18 +114,16 @@ class TabularRun:
         logp = self._sampler_table()
         sampled: list[Group] = []
         kept: list[Group] = []
-        resample_round = 0
-        while tasks := method.curriculum(
-            self._request(self.num_prompts - len(kept), resample_round)
-        ):
-            self.history.count_drawn(len(tasks))
-            key = derive_key(self.seed, "sample", self.step_number, resample_round)
+        round_index = 0
+        while tasks := method.curriculum(self._request(self.num_prompts - len(kept), round_index)):
+            self.history.count_drawn_tasks(len(tasks))
+            key = derive_key(self.seed, "sample", self.step_number, round_index)
             tasks = [self.history.with_replays(task) for task in tasks]
             groups = sample_groups(self.env, logp, tasks, self.group_size, key)
             sampled += groups
             kept += method.filter(groups)
-            resample_round += 1
-        return sampled, [*kept_in_step(method.filter, kept, sampled, self.num_prompts)]
+            round_index += 1
+        return sampled, [*filter_step(method.filter, kept, sampled, self.num_prompts)]
 
     def build_batch(self, method: Method, groups: Sequence[Group]) -> Batch:
         """The collated batch with measured signals and advantages."""
@@ -146,7 +144,7 @@ class TabularRun:
                     self.policy,
                     method,
                     minibatch,
-                    measure_all_rows=bool(self.method.controlled_metrics),
+                    measure_all_rows=bool(self.method.controller_metric_names),
                 )
             )
             for optimizer, learning_rate in self.optimizers:
@@ -181,12 +179,12 @@ class TabularRun:
         noise = self.setting.engine_noise * rng.standard_normal(table.shape)
         return (table + torch.as_tensor(noise, dtype=table.dtype)).log_softmax(-1).numpy()
 
-    def _request(self, num_tasks: int, resample_round: int) -> CurriculumRequest:
-        return CurriculumRequest(self.tasks, self.history, num_tasks, self.seed, resample_round)
+    def _request(self, num_tasks: int, round_index: int) -> CurriculumRequest:
+        return CurriculumRequest(self.tasks, self.history, num_tasks, self.seed, round_index)
 
     def _record(self, sampled: Sequence[Group], metrics: dict[str, float]) -> None:
         self.history.append_groups(self.step_number, sampled, self.method.requires.task_replays)
-        controlled = self.method.controlled_metrics
+        controlled = self.method.controller_metric_names
         self.history.append_metrics({k: v for k, v in metrics.items() if k in controlled})
         self.num_rollouts += sum(len(group.rollouts) for group in sampled)
         self.step_number += 1

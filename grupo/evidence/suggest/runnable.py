@@ -138,7 +138,7 @@ def _fits_sampler(key: str, sampler: str) -> bool:
     method = example_method(key)
     reads = merged_requires(method.sampler)
     if sampler == "stale":  # the same check as that of `max_staleness`
-        return not (reads.current_heads or reads.unfinished)
+        return not (reads.current_heads or reads.unfinished_rollouts)
     return not (type(method.sampler).__name__ in SCORING_SAMPLERS or reads.current_heads)
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-from grupo.core.answer_use import answers_not_trained_on
+from grupo.core.response_use import generation_only
 from grupo.core.types import Group, Rollout
 from grupo.evidence.survey.family import FamilyTasks
 from grupo.evidence.survey.measure import task_survey
@@ -72,7 +72,7 @@ def survey_family(policy: HasActor, source: FamilyTasks, attempts: int) -> Famil
     """
     started = time.monotonic()
     family, tasks = source.family, source.load()
-    with answers_not_trained_on():
+    with generation_only():
         actor = policy.actor(derive_key(0, "survey of a family", family.name))
     actor = actor.with_stop(*family.stop_strings, max_new_tokens=family.max_new_tokens)
     greedy = run_rollouts(actor.with_sampling(top_k=1), family.env, tasks, 1)
@@ -80,7 +80,7 @@ def survey_family(policy: HasActor, source: FamilyTasks, attempts: int) -> Famil
     success = family.success
     tokens = sum(r.length for group in (*greedy, *sampled) for r in group.rollouts)
     scores = scores_of_groups(
-        greedy, sampled, attempts=attempts, success=success, num_generated_actions=tokens
+        greedy, sampled, num_attempts=attempts, success=success, num_generated_actions=tokens
     )
     rows = [task_survey(group, success) for group in sampled]
     right, wrong = shown_answers(sampled, success)

@@ -5,8 +5,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from statistics import fmean, pstdev
 
-from grupo.core.answer_use import answers_not_trained_on
 from grupo.core.interfaces import EnvSpec, TurnStrategy, single_response
+from grupo.core.response_use import generation_only
 from grupo.core.types import Group, Rollout, Task
 from grupo.distributed.base import SINGLE_RANK, Ranks
 from grupo.rollouts.evaluate import HasActor, SuccessCriterion, run_rollouts
@@ -77,7 +77,7 @@ def survey_tasks(
     size = max(1, ROLLOUTS_AT_ONCE // attempts)
     for first in range(0, len(tasks), size):
         part = [tasks[i] for i in range(first, min(first + size, len(tasks)))]
-        with answers_not_trained_on():
+        with generation_only():
             actor = policy.actor(derive_key(key, "survey", first))
         groups = run_rollouts(actor, env, part, attempts, turn_strategy, ranks)
         yield [task_survey(group, success) for group in groups]

@@ -14,7 +14,7 @@ from grupo.evidence.survey.parquet import METADATA, check_new_file
 from grupo.report.read_run import read_rollouts
 from grupo.rollouts.evaluate import SuccessCriterion
 from grupo.training.resume.recipe_file import read_recipe_file
-from grupo.training.resume.run_dir import RECIPE
+from grupo.training.resume.run_folder import RECIPE
 from grupo.util.errors import ConfigError
 
 

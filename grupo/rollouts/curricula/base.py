@@ -21,7 +21,7 @@ class CurriculumRequest:
         history: Earlier groups of each task.
         num_tasks: Number of tasks that the step still needs.
         seed: Seed of the run.
-        resample_round: Number of earlier requests in the same step.
+        round_index: Number of earlier requests in the same step.
         groups: The groups of the step so far, without rollouts that failed.
     """
 
@@ -29,7 +29,7 @@ class CurriculumRequest:
     history: History
     num_tasks: int
     seed: int
-    resample_round: int = 0
+    round_index: int = 0
     groups: Sequence[Group] = ()
 
 
@@ -49,7 +49,7 @@ class ShuffledTasks:
     """Every task once per epoch, reshuffled in each epoch; one request per step."""
 
     def __call__(self, request: CurriculumRequest) -> Sequence[Task]:
-        return [] if request.resample_round else next_tasks(request)
+        return [] if request.round_index else next_tasks(request)
 
 
 @component
@@ -67,8 +67,8 @@ class DynamicSampling:
     max_resample_rounds: PositiveInt
 
     def __call__(self, request: CurriculumRequest) -> Sequence[Task]:
-        if request.num_tasks > 0 and request.resample_round < self.max_resample_rounds:
-            return self.inner(replace(request, resample_round=0))
+        if request.num_tasks > 0 and request.round_index < self.max_resample_rounds:
+            return self.inner(replace(request, round_index=0))
         return []
 
 
@@ -84,18 +84,20 @@ class UnfinishedFirst:
 
     def __call__(self, request: CurriculumRequest) -> Sequence[Task]:
         history = request.history
-        wanted = [*history.unfinished_rollouts][: request.num_tasks]
-        task_of = {task.key: task for task in request.tasks if task.key in wanted} if wanted else {}
-        unfinished = [history.with_unfinished(task_of[key]) for key in wanted if key in task_of]
-        num_tasks = request.num_tasks - len(unfinished)
+        keys = [*history.unfinished_rollouts][: request.num_tasks]
+        task_of = {task.key: task for task in request.tasks if task.key in keys} if keys else {}
+        tasks_to_continue = [
+            history.with_unfinished_rollouts(task_of[key]) for key in keys if key in task_of
+        ]
+        num_tasks = request.num_tasks - len(tasks_to_continue)
         others = self.inner(replace(request, num_tasks=num_tasks)) if num_tasks else []
-        return [*unfinished, *others]
+        return [*tasks_to_continue, *others]
 
 
 def next_tasks(request: CurriculumRequest) -> Sequence[Task]:
     """The next tasks of the endless shuffled sequence, from the number of tasks drawn so far."""
     count = len(request.tasks)
-    start = request.history.tasks_drawn
+    start = request.history.num_tasks_drawn
     return [
         request.tasks[_shuffled_order(count, request.seed, place // count)[place % count]]
         for place in range(start, start + request.num_tasks)

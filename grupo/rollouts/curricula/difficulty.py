@@ -83,9 +83,9 @@ class UncertaintyWeighted:
         return Requires(task_statistics=(BetaCounts(self.decay),), reward_range=(0.0, 1.0))
 
     def __call__(self, request: CurriculumRequest) -> Sequence[Task]:
-        if request.resample_round:
+        if request.round_index:
             return []
-        rng = make_rng(request.seed, "undecided", request.history.tasks_drawn)
+        rng = make_rng(request.seed, "undecided", request.history.num_tasks_drawn)
         v = [beta_mean(request.history.task_history(task), self.decay) for task in request.tasks]
         keys = [rng.random() ** (1 / (max(p * (1 - p), 0.0) ** 0.5 + 0.05)) for p in v]
         order = sorted(range(len(keys)), key=lambda i: -keys[i])
@@ -116,10 +116,10 @@ class Thompson:
         return Requires(task_statistics=(self._counts,))
 
     def __call__(self, request: CurriculumRequest) -> Sequence[Task]:
-        if request.resample_round:
+        if request.round_index:
             return []
         history = request.history
-        rng = make_rng(request.seed, "thompson", history.tasks_drawn)
+        rng = make_rng(request.seed, "thompson", history.num_tasks_drawn)
         count = len(request.tasks)
         pool = rng.sample(range(count), min(count, self.pool_factor * request.num_tasks))
         gains: list[float] = []

@@ -50,14 +50,14 @@ class GaussianWindow:
                 )
 
     def __call__(self, request: CurriculumRequest) -> Sequence[Task]:
-        if request.resample_round:
+        if request.round_index:
             return []
         assert isinstance(self.center, int | float)
         assert isinstance(self.width, int | float)
         # places, because tasks that are read from a file would all be in memory together
         values = [task.columns[self.column] for task in request.tasks]
         places = sorted(range(len(values)), key=lambda place: -values[place])
-        rng = make_rng(request.seed, "gaussian-window", request.history.tasks_drawn)
+        rng = make_rng(request.seed, "gaussian-window", request.history.num_tasks_drawn)
         # the largest of log weight + Gumbel noise are a sample without replacement
         keys = [
             -0.5 * ((i - self.center) / self.width) ** 2 - log(-log(rng.random() or 0.5))

@@ -76,12 +76,12 @@ class SourceBandit:
         check_sources("SourceBandit.sources", self.sources, tasks)
 
     def __call__(self, request: CurriculumRequest) -> Sequence[Task]:
-        if request.resample_round:
+        if request.round_index:
             return []
         places_of = places_by_source(request.tasks)
         names = list(self.sources or places_of)
         weights = [*self.probabilities(request.history, names).values()]
-        rng = make_rng(request.seed, "source-bandit", request.history.tasks_drawn)
+        rng = make_rng(request.seed, "source-bandit", request.history.num_tasks_drawn)
         drawn = rng.choices(names, weights, k=request.num_tasks)
         return [request.tasks[rng.choice(places_of[name])] for name in drawn]
 

@@ -51,15 +51,15 @@ class UncertaintyAllocation:
         check_field(self, "mean_group_size", is_allowed, allowed)
 
     def __call__(self, request: CurriculumRequest) -> Sequence[Task]:
-        if request.resample_round > self.phases:
+        if request.round_index > self.phases:
             return []
-        if not request.resample_round:
+        if not request.round_index:
             return [replace(task, group_size=self.first_group_size) for task in self.inner(request)]
         tasks = {group.task.key: group.task for group in request.groups}
         rewards: dict[str, list[float]] = {key: [] for key in tasks}
         for group in request.groups:
             rewards[group.task.key] += group.rewards
-        extra = self.allocate(rewards, self._phase_budget(len(tasks), request.resample_round))
+        extra = self.allocate(rewards, self._phase_budget(len(tasks), request.round_index))
         return [
             replace(tasks[key], group_size=n, extends_group=True) for key, n in extra.items() if n
         ]

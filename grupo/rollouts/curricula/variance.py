@@ -79,17 +79,17 @@ class VarianceAware:
         return Requires(task_statistics=(self._statistic,), reward_terms=terms)
 
     def __call__(self, request: CurriculumRequest) -> Sequence[Task]:
-        if request.resample_round:
+        if request.round_index:
             return []
         history = request.history
         num_weighted = int(self.weighted_frac * request.num_tasks)
-        rng = make_rng(request.seed, "variance-aware", history.tasks_drawn)
+        rng = make_rng(request.seed, "variance-aware", history.num_tasks_drawn)
         weighted = self._sample(request, num_weighted, rng)
         # the shuffled order goes on where the share that earlier steps took of it ended
-        drawn = round(history.tasks_drawn * (1 - self.weighted_frac))
+        drawn = round(history.num_tasks_drawn * (1 - self.weighted_frac))
         rest = request.num_tasks - num_weighted
         uniform = next_tasks(
-            replace(request, num_tasks=rest, history=replace(history, tasks_drawn=drawn))
+            replace(request, num_tasks=rest, history=replace(history, num_tasks_drawn=drawn))
         )
         return interleave(weighted, uniform)
 

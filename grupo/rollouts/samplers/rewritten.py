@@ -32,7 +32,7 @@ class Rewritten(SamplerWrapper):
 
     A task of which a fraction of at most `hard` of the rollouts is correct is to be simplified, one
     of at most `medium` to be varied; others are left as they are. The answers to each rewrite are
-    scored as answers to the task, so that its reference answer cannot change. The answers to a
+    scored as answers to the task: its reference answer cannot change. The answers to a
     rewrite are kept if some are correct and some are not. The reward of a rewrite, of source
     "rewrite", is the accuracy of its answers minus that of the task's. A rewrite that adds the
     reference answer is not answered, and its accuracy is 0.

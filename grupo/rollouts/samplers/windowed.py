@@ -38,7 +38,7 @@ class WindowSampler:
     window: Tokens = 8192
     max_length: PositiveInt = 24576
 
-    requires = Requires(unfinished=True)
+    requires = Requires(unfinished_rollouts=True)
     provides = Provides(reward_terms=(CUT,))
 
     def __post_init__(self) -> None:
@@ -50,7 +50,7 @@ class WindowSampler:
         rollouts = await asyncio.gather(
             *(
                 self._continue(task, env, actor.fork(i), rollout)
-                for i, rollout in enumerate(task.unfinished or new)
+                for i, rollout in enumerate(task.unfinished_rollouts or new)
             )
         )
         finished = [rollout for rollout in rollouts if not rollout.unfinished]

@@ -108,7 +108,7 @@ def _accuracy(learner: Learner) -> float:
         learner.policy,
         learner.recipe.env,
         learner.tasks,
-        attempts=EVAL_ATTEMPTS,
+        num_attempts=EVAL_ATTEMPTS,
         success=SuccessCriterion("truth"),
         key=derive_key(learner.recipe.seed, "truth"),
     )

@@ -14,7 +14,7 @@ from grupo.core.types import Group, Task
 from grupo.method import Method
 from grupo.storage import rollout_json
 from grupo.training.collect.groups import CollectedGroups
-from grupo.training.collect.unfinished_groups import GroupInProgress, restored_groups
+from grupo.training.collect.unfinished_groups import GroupInProgress, restore_groups
 
 
 @dataclass(frozen=True)
@@ -24,36 +24,36 @@ class GeneratedStep:
     Args:
         collected: The generated groups, the kept groups, and the groups that the next step
             continues.
-        tasks_drawn: Number of tasks drawn in the run, up to and including this step.
+        num_tasks_drawn: Number of tasks drawn in the run, up to and including this step.
         generated_tokens: Number of items that were generated for the step, by role.
         external_usage: Counts of work that its rewards did outside this process, by name.
     """
 
     collected: CollectedGroups
-    tasks_drawn: int
+    num_tasks_drawn: int
     generated_tokens: Mapping[str, int]
     external_usage: Mapping[str, float] = field(default_factory=dict)
 
     @property
-    def next_start(self) -> "StepStart":
+    def next_state(self) -> "GenerationState":
         """The state that the generation of the next step takes over."""
-        return StepStart(self.tasks_drawn, self.collected.unfinished_groups)
+        return GenerationState(self.num_tasks_drawn, self.collected.unfinished_groups)
 
 
 @dataclass(frozen=True)
-class StepStart:
+class GenerationState:
     """The state that the generation of a step takes over from that of the step before.
 
     Args:
-        tasks_drawn: Number of tasks drawn in the run.
+        num_tasks_drawn: Number of tasks drawn in the run.
         unfinished_groups: The groups that the step continues.
     """
 
-    tasks_drawn: int
+    num_tasks_drawn: int
     unfinished_groups: tuple[GroupInProgress, ...] = ()
 
 
-GenerateStep = Callable[[StepStart, Future[None]], GeneratedStep]
+GenerateStep = Callable[[GenerationState, Future[None]], GeneratedStep]
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,7 @@ class AsyncRolloutQueue:
         self.executor = ThreadPoolExecutor(1, "async-rollouts")
         self.queued_steps: deque[_QueuedStep] = deque()
 
-    def submit(self, generate_step: GenerateStep, start: StepStart) -> None:
+    def submit(self, generate_step: GenerateStep, start: GenerationState) -> None:
         """Queue one more step.
 
         Args:
@@ -83,7 +83,7 @@ class AsyncRolloutQueue:
         stop = Future[None]()
 
         def generate() -> GeneratedStep:
-            return generate_step(previous.result().next_start if previous else start, stop)
+            return generate_step(previous.result().next_state if previous else start, stop)
 
         self.queued_steps.append(_QueuedStep(self.executor.submit(generate), stop))
 
@@ -111,15 +111,15 @@ class AsyncRolloutQueue:
         return [
             [
                 _groups_to_data(s.collected),
-                s.tasks_drawn,
+                s.num_tasks_drawn,
                 dict(s.generated_tokens),
                 dict(s.external_usage),
             ]
             for s in steps
         ]
 
-    def from_data(self, data: Sequence[Any], tasks: Sequence[Task]) -> None:
-        """Fill the queue with the steps that `to_data` returned from `tasks`."""
+    def restore(self, data: Sequence[Any], tasks: Sequence[Task]) -> None:
+        """Replace the steps of the queue by those that `to_data` returned from `tasks`."""
         self.queued_steps.clear()
         for collected, *counts in data:
             groups = _groups_from_data(collected, tasks)
@@ -128,7 +128,7 @@ class AsyncRolloutQueue:
             self.queued_steps.append(_QueuedStep(result, Future()))
 
 
-def with_importance_correction(
+def with_stale_correction(
     method: Method, stale_correction: Callable[[Tensor], Tensor] | None
 ) -> Method:
     """Return the method with its loss multiplied by stale_correction(pi_old / pi_sampler).
@@ -167,8 +167,8 @@ def _groups_to_data(collected: CollectedGroups) -> dict[str, Any]:
 
 def _groups_from_data(data: Mapping[str, Any], tasks: Sequence[Task]) -> CollectedGroups:
     """The groups that `_groups_to_data` converted; `tasks` must include the tasks of all groups."""
-    wanted = {key for name in ("sampled_groups", "kept_groups") for key, *_ in data[name]}
-    task_by_key = {task.key: task for task in tasks if task.key in wanted}
+    keys = {key for name in ("sampled_groups", "kept_groups") for key, *_ in data[name]}
+    task_by_key = {task.key: task for task in tasks if task.key in keys}
     rollouts = [rollout_json.from_data(entry) for entry in data["rollouts"]]
 
     def group(key: str, group_size: int, prompt: Any, indices: Sequence[int]) -> Group:
@@ -178,5 +178,5 @@ def _groups_from_data(data: Mapping[str, Any], tasks: Sequence[Task]) -> Collect
 
     sampled = tuple(group(*entry) for entry in data["sampled_groups"])
     kept = tuple(group(*entry) for entry in data["kept_groups"])
-    unfinished = restored_groups(data["unfinished_groups"], tasks)
+    unfinished = restore_groups(data["unfinished_groups"], tasks)
     return CollectedGroups(sampled, kept, unfinished_groups=unfinished)

@@ -18,7 +18,7 @@ from grupo.training.collect.async_rollouts import (
     AsyncRolloutQueue,
     GeneratedStep,
     GenerateStep,
-    StepStart,
+    GenerationState,
 )
 from grupo.training.collect.groups import collect_groups
 from grupo.training.collect.unfinished_groups import StepTokenLimit, step_key
@@ -46,7 +46,12 @@ class Generation:
     ranks: Ranks
 
     def generate_now(
-        self, method: Method, history: History, start: StepStart, step: int, stopwatch: Stopwatch
+        self,
+        method: Method,
+        history: History,
+        start: GenerationState,
+        step: int,
+        stopwatch: Stopwatch,
     ) -> GeneratedStep:
         """Generate the groups of a step while the caller waits.
 
@@ -69,7 +74,12 @@ class Generation:
         return generated_step
 
     def generate_ahead(
-        self, method: Method, history: History, start: StepStart, steps: range, stopwatch: Stopwatch
+        self,
+        method: Method,
+        history: History,
+        start: GenerationState,
+        steps: range,
+        stopwatch: Stopwatch,
     ) -> GeneratedStep:
         """Wait for the groups of the first step of a range, and queue the later steps.
 
@@ -100,9 +110,9 @@ class Generation:
         history = history.copy()
         weights = policy.weight_sync.snapshot()
 
-        def generate_step(start: StepStart, stop: Future[None]) -> GeneratedStep:
+        def generate_step(start: GenerationState, stop: Future[None]) -> GeneratedStep:
             policy.sync_weights(weights, version)
-            history.tasks_drawn = start.tasks_drawn
+            history.num_tasks_drawn = start.num_tasks_drawn
             actor = policy.actor(step_key(recipe.seed, step))
             coroutine = collect_groups(
                 method,
@@ -121,7 +131,9 @@ class Generation:
             own_counts = [actor.generated_tokens, own_usage]
             counts = exchange_json(self.ranks, own_counts, Phase.GENERATION_ENDED, "generate")
             generated_tokens, external_usage = map(sum_counts, zip(*counts, strict=True))
-            return GeneratedStep(collected, history.tasks_drawn, generated_tokens, external_usage)
+            return GeneratedStep(
+                collected, history.num_tasks_drawn, generated_tokens, external_usage
+            )
 
         return generate_step
 

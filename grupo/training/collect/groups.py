@@ -1,4 +1,9 @@
-"""Collects the groups of a step: draw tasks, generate, score, filter, and refill."""
+"""Collects the groups of a step: draw tasks, generate, score, filter, and refill.
+
+An unfinished group is one that a token limit interrupted. The next step continues the group, and no
+step trains on it before it has ended. An unfinished rollout is one that its sampler left open. Its
+group has ended, and a later group of the same task continues the rollout.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -7,7 +12,7 @@ from itertools import count
 import torch
 from torch import Tensor
 
-from grupo.algo.filters import Filter, kept_in_step
+from grupo.algo.filters import Filter, filter_step
 from grupo.core.interfaces import Actor, ClosableSessions, EnvSpec, open_env
 from grupo.core.requires import merged_requires
 from grupo.core.types import Group, Task
@@ -20,7 +25,7 @@ from grupo.rollouts.history import History
 from grupo.storage.fault_injection import kill_point
 from grupo.training.collect.failed_rollouts import drop_failed_rollouts
 from grupo.training.collect.sampling_round import SamplingRound
-from grupo.training.collect.unfinished_exchange import exchange_unfinished
+from grupo.training.collect.unfinished_exchange import exchange_unfinished_groups
 from grupo.training.collect.unfinished_groups import GroupInProgress, StepTokenLimit
 
 
@@ -29,7 +34,7 @@ class CollectedGroups:
     """The groups that a step generated, and the groups that it trains on.
 
     Args:
-        sampled_groups: All groups whose generation has ended.
+        sampled_groups: All groups that have ended; they may have unfinished rollouts.
         kept_groups: The groups that the filter keeps; the step trains on these.
         rank_of_rollout: The rank that generated each rollout, by the rollout's index. The tuple is
             empty if the ranks are not known.
@@ -78,9 +83,10 @@ async def collect_groups(
         actor: The policy's handle for generating.
         tasks: The training tasks.
         history: The record of earlier groups. This function adds the number of new tasks that the
-            curriculum draws to `history.tasks_drawn`.
-        num_prompts: Number of groups to begin and to keep after the filter. With a `token_limit`,
-            unfinished groups count like groups that the filter keeps.
+            curriculum draws to `history.num_tasks_drawn`.
+        num_prompts: Number of groups that the curriculum is asked for: groups that the filter drops
+            are missing again, unfinished groups are not. The step trains on at most this many
+            groups, plus one for each of the `unfinished_groups`.
         seed: Seed of the curriculum.
         ranks: The processes that share the generation; every rank returns the groups of all ranks.
         token_limit: Maximum number of tokens that this step generates for one rollout. None means
@@ -90,13 +96,12 @@ async def collect_groups(
     opened_env = open_env(env)
     collection = _Collection()
     groups_to_generate = list(unfinished_groups)
-    for resample_round in count():
+    step = token_limit.step if token_limit else 0  # only a token limit reads `first_step`
+    for round_index in count():
         num_missing = num_prompts - len(collection.kept) - len(collection.unfinished)
-        groups_so_far = tuple(collection.scored)
-        request = CurriculumRequest(
-            tasks, history, num_missing, seed, resample_round, groups_so_far
-        )
-        groups_to_generate += _draw_groups(method, request, token_limit.step if token_limit else 0)
+        scored_groups = tuple(collection.scored)
+        request = CurriculumRequest(tasks, history, num_missing, seed, round_index, scored_groups)
+        groups_to_generate += _draw_groups(method, request, step)
         if not groups_to_generate:
             break
         kill_point("step/tasks_drawn")
@@ -113,13 +118,17 @@ async def collect_groups(
         kill_point("step/filtered")
         groups_to_generate = []
     if collection.unfinished and isinstance(opened_env, ClosableSessions):
-        opened_env.close()  # of the sessions of unfinished groups; the next step opens new ones
+        opened_env.close()  # closes their sessions; the next step opens new ones
     return collection.result(method.filter, num_prompts + len(unfinished_groups))
 
 
 @dataclass
 class _Collection:
-    """The groups of all rounds of a step so far; the fields correspond to `CollectedGroups`."""
+    """The groups of all rounds of a step so far; the fields correspond to `CollectedGroups`.
+
+    In a later round, a curriculum may draw a task again, with `extends_group`. The new group is an
+    extension: its rollouts are added to the task's group of the earlier round.
+    """
 
     sampled: list[Group] = field(default_factory=list)
     scored: list[Group] = field(default_factory=list)  # without failed rollouts
@@ -153,8 +162,8 @@ class _Collection:
         self.scored += _new_groups(scored)
         _extend_groups(self.kept, scored)
         self.kept += group_filter(_new_groups(scored))
-        # An extension adds rollouts to a group of an earlier round. The next step continues an
-        # unfinished one as a group of its own, because this step trains on the other group already.
+        # The next step continues an unfinished extension as a group of its own: the group that it
+        # extends is trained on in this step.
         self.unfinished += [
             replace(group, task=replace(group.task, extends_group=False))
             for group in unfinished.values()
@@ -162,7 +171,7 @@ class _Collection:
 
     def result(self, group_filter: Filter, max_kept: int) -> CollectedGroups:
         """Return the groups of the step; the step trains on at most `max_kept` groups."""
-        kept = tuple(kept_in_step(group_filter, self.kept, self.scored, max_kept))
+        kept = tuple(filter_step(group_filter, self.kept, self.scored, max_kept))
         rank_of_rollout = tuple(self.rank_of_rollout)
         return CollectedGroups(tuple(self.sampled), kept, rank_of_rollout, tuple(self.unfinished))
 
@@ -175,18 +184,21 @@ def _draw_groups(method: Method, request: CurriculumRequest, step: int) -> list[
     """
     history = request.history
     drawn_tasks = method.curriculum(request)
-    is_new = (not task.unfinished and not task.extends_group for task in drawn_tasks)
-    history.count_drawn(sum(is_new))
+    is_new = (not task.unfinished_rollouts and not task.extends_group for task in drawn_tasks)
+    history.count_drawn_tasks(sum(is_new))
     tasks = [_with_history(task, history, method) for task in drawn_tasks]
     return [
-        GroupInProgress(task, first_step=step, label=(request.resample_round, i))
+        GroupInProgress(task, first_step=step, rng_label=(request.round_index, i))
         for i, task in enumerate(tasks)
     ]
 
 
 def _with_history(task: Task, history: History, method: Method) -> Task:
-    """Return the task with all data of earlier steps that the method's sampler reads."""
-    task = history.take_unfinished(history.with_replays(task))
+    """Return the task with all data of earlier steps that the method's sampler reads.
+
+    The unfinished rollouts of the task are removed from the history.
+    """
+    task = history.take_unfinished_rollouts(history.with_replays(task))
     task = history.with_demonstrations(task, method.requires.demonstrations)
     return history.with_statistic_states(task, merged_requires(method.sampler).task_statistics)
 
@@ -198,6 +210,8 @@ def _exchange_outcomes(
     token_limit: StepTokenLimit | None,
 ) -> tuple[dict[int, Group], dict[int, GroupInProgress]]:
     """Exchange the outcomes of a round between the ranks.
+
+    Generation has a channel of its own, because another thread may run the updates.
 
     Args:
         ranks: The processes that share the generation.
@@ -214,14 +228,14 @@ def _exchange_outcomes(
         own_unfinished = {
             i: group for i, group in own_outcomes.items() if isinstance(group, GroupInProgress)
         }
-        phase = Phase.UNFINISHED_EXCHANGED
-        unfinished = exchange_unfinished(
+        phase = Phase.UNFINISHED_GROUPS_EXCHANGED
+        unfinished = exchange_unfinished_groups(
             ranks, own_unfinished, groups_to_generate, phase, channel="generate"
         )
     ended_indices = [i for i in range(len(groups_to_generate)) if i not in unfinished]
     own_ended = {
-        ended_index: group
-        for ended_index, i in enumerate(ended_indices)
+        position: group
+        for position, i in enumerate(ended_indices)
         if isinstance(group := own_outcomes.get(i), Group)
     }
     tasks = [groups_to_generate[i].task for i in ended_indices]
@@ -255,8 +269,8 @@ def _new_groups(added: Sequence[Group]) -> list[Group]:
 def index_rollouts(groups: Sequence[Group], first_index: int = 0) -> list[Group]:
     """Return the groups with their rollouts numbered consecutively, in `Rollout.index`.
 
-    The first number is `first_index`. Filters remove, copy and add rollouts, so that the
-    place in a batch does not identify a rollout; `Rollout.index` does.
+    The first number is `first_index`. Filters remove, copy and add rollouts. The place in a batch
+    therefore does not identify a rollout, and `Rollout.index` does.
     """
     indices = count(first_index)
     return [

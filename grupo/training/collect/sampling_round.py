@@ -72,7 +72,7 @@ class SamplingRound:
             record = self.records[index]
             if record is None or index not in self.paused:
                 raise
-            return record.unfinished()
+            return record.unfinished_group()
         finally:
             self._schedule_release()
 

@@ -25,7 +25,7 @@ GROWING = "tokens", "logp", "entropy", "parts"  # fields of a reply that is cont
 NO_REPLY = RecordedReply(Reply())
 
 
-def exchange_unfinished(
+def exchange_unfinished_groups(
     ranks: Ranks,
     own_groups: Mapping[int, GroupInProgress],
     groups_at_start: Sequence[GroupInProgress],
@@ -68,7 +68,8 @@ def with_received(before: GroupInProgress, data: Any) -> GroupInProgress:
     """The later state of a group, from that before and what `received_since` returned."""
     replies, observations, scores = data
     continued = {
-        key: _continued(before.replies.get(key, NO_REPLY), reply) for key, reply in replies.items()
+        key: _continue_reply(before.replies.get(key, NO_REPLY), reply)
+        for key, reply in replies.items()
     }
     return replace(
         before,
@@ -85,7 +86,7 @@ def _continuation(before: RecordedReply, now: RecordedReply) -> list[Any]:
     return [known, *replace(now, reply=replace(now.reply, **rest)).to_data()]
 
 
-def _continued(before: RecordedReply, data: Any) -> RecordedReply:
+def _continue_reply(before: RecordedReply, data: Any) -> RecordedReply:
     """The reply whose `_continuation` is given."""
     known, *rest = data
     now = RecordedReply.from_data(rest)

@@ -51,7 +51,8 @@ class GroupInProgress:
     Args:
         task: The task as it was drawn.
         first_step: The step in which the group was drawn, from 0.
-        label: Resample round and index in it, from which the random streams are derived.
+        rng_label: Index of the round in the step and of the group in the round; the random streams
+            are derived from it.
         replies: Replies to its requests, by digest.
         observations: Observations of the environment, by the digest of the rollout before them.
         scores: Scores of the environment, by the digest of the rollouts.
@@ -59,7 +60,7 @@ class GroupInProgress:
 
     task: Task
     first_step: int
-    label: tuple[int, int]
+    rng_label: tuple[int, int]
     replies: Mapping[str, RecordedReply] = field(default_factory=dict)
     observations: Mapping[str, Observation | None] = field(default_factory=dict)
     scores: Mapping[str, Sequence[RewardResult]] = field(default_factory=dict)
@@ -73,9 +74,10 @@ class GroupInProgress:
             record: What the group receives; None if it is generated in one step.
         """
         if record is None:
-            return actor.fork(*self.label)
+            return actor.fork(*self.rng_label)
         assert isinstance(actor, ResumableActor), "checked with the recipe"
-        return actor.for_group(step_key(seed, self.first_step), record.replies).fork(*self.label)
+        group_actor = actor.for_group(step_key(seed, self.first_step), record.replies)
+        return group_actor.fork(*self.rng_label)
 
     def to_data(self) -> list[Any]:
         """The group as JSON data, which does not depend on the order of arrivals."""
@@ -85,7 +87,7 @@ class GroupInProgress:
         return [
             [*own, replays, demonstrations, dict(self.task.statistic_states)],
             self.first_step,
-            self.label,
+            self.rng_label,
             {key: reply.to_data() for key, reply in sorted(self.replies.items())},
             dict(sorted(self.observations.items())),
             scores_to_data(self.scores),
@@ -94,7 +96,7 @@ class GroupInProgress:
     @classmethod
     def from_data(cls, data: Any, task_by_key: Mapping[str, Task]) -> "GroupInProgress":
         """The group that `to_data` returned."""
-        task_data, first_step, label, replies, observations, scores = data
+        task_data, first_step, rng_label, replies, observations, scores = data
         key, group_size, prompt, replays, demonstrations, states = task_data
         task = replace(
             task_by_key[key],
@@ -107,17 +109,17 @@ class GroupInProgress:
         return cls(
             task,
             first_step,
-            tuple(label),
+            tuple(rng_label),
             {key: RecordedReply.from_data(entry) for key, entry in replies.items()},
             observations_from_data(observations),
             scores_from_data(scores),
         )
 
 
-def restored_groups(data: Sequence[Any], tasks: Sequence[Task]) -> tuple[GroupInProgress, ...]:
+def restore_groups(data: Sequence[Any], tasks: Sequence[Task]) -> tuple[GroupInProgress, ...]:
     """The groups that `GroupInProgress.to_data` wrote, of which `tasks` has the tasks."""
-    wanted = {task[0] for task, *_ in data}
-    task_by_key = {task.key: task for task in tasks if task.key in wanted} if wanted else {}
+    keys = {task[0] for task, *_ in data}
+    task_by_key = {task.key: task for task in tasks if task.key in keys} if keys else {}
     return tuple(GroupInProgress.from_data(entry, task_by_key) for entry in data)
 
 
@@ -175,7 +177,7 @@ class GroupRecord:
             self.scores[key] = await score()
         return self.scores[key]
 
-    def unfinished(self) -> GroupInProgress:
+    def unfinished_group(self) -> GroupInProgress:
         """The group with what it has received so far."""
         return replace(
             self.group,

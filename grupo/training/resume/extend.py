@@ -15,7 +15,7 @@ from grupo.storage.checkpoint import Checkpoint, NoCheckpoint, explain_disk_erro
 from grupo.storage.fault_injection import kill_point
 from grupo.training.resume.recipe_file import EarlierRecipe, RecipeFile
 from grupo.training.resume.resumable import check_resumable
-from grupo.training.resume.run_dir import CHECKPOINTS, RECIPE, SUMMARY, RunFolder
+from grupo.training.resume.run_folder import CHECKPOINTS, RECIPE, SUMMARY, RunFolder
 from grupo.training.stopping import StopInputs, stop_reason
 from grupo.util.errors import ConfigError
 
@@ -55,11 +55,11 @@ def extend_run(run: Path, change: Callable[[Recipe], Recipe]) -> tuple[str, ...]
     _check_fields(folder, recipe)
     check_recipe(recipe)
     with explain_disk_errors("The run is not extended"), folder.lock():
-        saved = _newest_checkpoint(folder)
-        step = saved.step if saved else 0
-        if saved:
-            _check_goes_on(recipe, saved)
-        _write(folder, recipe, step, bool(saved and saved.data["finished"]))
+        newest = _newest_checkpoint(folder)
+        step = newest.step if newest else 0
+        if newest:
+            _check_goes_on(recipe, newest)
+        _write(folder, recipe, step, bool(newest and newest.data["finished"]))
     return (
         *_describe_changes(folder.recipe, recipe),
         *_schedule_notes(folder.recipe, recipe, step),
@@ -92,16 +92,16 @@ def _newest_checkpoint(folder: RunFolder) -> Checkpoint | None:
         return None
 
 
-def _check_goes_on(recipe: Recipe, saved: Checkpoint) -> None:
+def _check_goes_on(recipe: Recipe, newest: Checkpoint) -> None:
     """Raise `ConfigError` if the run has passed the new `max_steps`, or would end at once."""
-    if recipe.max_steps < saved.step:
+    if recipe.max_steps < newest.step:
         raise ConfigError(
-            f"max_steps: {recipe.max_steps}. Allowed: {saved.step} or more, the steps of the run."
+            f"max_steps: {recipe.max_steps}. Allowed: {newest.step} or more, the steps of the run."
         )
-    reason = stop_reason(recipe, StopInputs.of_checkpoint(saved))
-    if reason and saved.data["finished"]:
+    reason = stop_reason(recipe, StopInputs.of_checkpoint(newest))
+    if reason and newest.data["finished"]:
         raise ConfigError(
-            f"run: it would end at once at step {saved.step}: {reason}. Change this limit too."
+            f"run: it would end at once at step {newest.step}: {reason}. Change this limit too."
         )
 
 
@@ -119,7 +119,7 @@ def _write(folder: RunFolder, recipe: Recipe, step: int, finished: bool) -> None
         replace(entry, step=min(entry.step, step), finished=entry.finished and entry.step <= step)
         for entry in folder.earlier_recipes
     )
-    last = EarlierRecipe(folder.fingerprint, folder.recipe, step, finished)
+    last = EarlierRecipe(folder.recipe_fingerprint, folder.recipe, step, finished)
     text = RecipeFile(recipe, (*earlier_recipes, last), folder.model_files).to_text()
     write_atomically(folder.folder / RECIPE, text, kill_point_prefix="extend/recipe")
 

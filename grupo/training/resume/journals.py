@@ -74,11 +74,11 @@ class RunJournals:
             kill_point(f"resume/cut/{name}")
 
 
-def journal_snapshots(saved: Checkpoint) -> dict[str, JournalSnapshot]:
+def journal_snapshots(checkpoint: Checkpoint) -> dict[str, JournalSnapshot]:
     """Return the snapshot of each journal in a checkpoint, by the name of the journal."""
-    lengths = saved.data["lengths"]
-    checksums = saved.tensors[JOURNAL_CHECKSUMS]
+    lengths = checkpoint.data["lengths"]
+    checksums = checkpoint.tensors[JOURNAL_CHECKSUMS]
     return {
-        name: JournalSnapshot(saved.step, lengths[name], LineSums.from_tensor(checksums[name]))
+        name: JournalSnapshot(checkpoint.step, lengths[name], LineSums.from_tensor(checksums[name]))
         for name in JOURNALS
     }

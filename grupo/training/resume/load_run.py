@@ -11,7 +11,7 @@ from grupo.rollouts.eval_scores import best_steps
 from grupo.storage import checkpoint, checkpoint_dirs, manifest
 from grupo.storage.checkpoint import Checkpoint, CorruptRun
 from grupo.storage.manifest import InvalidCheckpoint
-from grupo.training.resume.run_dir import CHECKPOINTS, RunFolder
+from grupo.training.resume.run_folder import CHECKPOINTS, RunFolder
 from grupo.util.errors import ConfigError, suggest
 
 LAST = "last"
@@ -34,16 +34,16 @@ def load_policy(run: Path, choice: str = LAST, weights: str = TRAINED) -> tuple[
         CorruptRun: It is damaged.
     """
     recipe = RunFolder.open(run).recipe
-    saved = load_checkpoint(run, recipe, choice)
-    return policy_of(recipe, saved, weights), recipe
+    loaded_checkpoint = load_checkpoint(run, recipe, choice)
+    return policy_of(recipe, loaded_checkpoint, weights), recipe
 
 
-def policy_of(recipe: Recipe, saved: Checkpoint, weights: str = TRAINED) -> Policy:
+def policy_of(recipe: Recipe, loaded_checkpoint: Checkpoint, weights: str = TRAINED) -> Policy:
     """The policy of a recipe with the weights of a checkpoint, auxiliary heads included.
 
     Args:
         recipe: The recipe of the run.
-        saved: The checkpoint.
+        loaded_checkpoint: The checkpoint.
         weights: "trained", or "ema" for their moving average.
     """
     if weights not in (TRAINED, AVERAGED):
@@ -52,8 +52,8 @@ def policy_of(recipe: Recipe, saved: Checkpoint, weights: str = TRAINED) -> Poli
         raise ConfigError(f"weights: {weights!r}, and the run has no ema. Allowed: {TRAINED}.")
     policy = recipe.policy.build()
     heads = policy.attach_heads(recipe.method.requires.heads)
-    policy.load(saved.tensors["ema" if weights == AVERAGED else "weights"])
-    load_head_weights(heads, saved.tensors.get("aux_heads", {}))
+    policy.load(loaded_checkpoint.tensors["ema" if weights == AVERAGED else "weights"])
+    load_head_weights(heads, loaded_checkpoint.tensors.get("aux_heads", {}))
     return policy
 
 
@@ -103,17 +103,17 @@ def _best_saved_step(folder: Path, recipe: Recipe, last: Checkpoint) -> int:
     """The step with the best evaluation among those with a checkpoint."""
     evaluations = last.data["eval_scores"]
     ranked = best_steps(evaluations, last.step, recipe.keep.metric, len(evaluations))
-    saved = [step for step in ranked if step in _saved_steps(folder)]
+    steps = [step for step in ranked if step in _saved_steps(folder)]
     if recipe.keep.best:
-        saved = ranked[:1]  # it was kept: if it is missing now, no other one takes its place
-    if not saved:
+        steps = ranked[:1]  # it was kept: if it is missing now, no other one takes its place
+    if not steps:
         raise ConfigError(
             f"checkpoint: no step with a checkpoint in {folder} was evaluated"
             f" ({recipe.keep.metric}). Allowed: last, or one of the steps"
-            f" {_listed(_saved_steps(folder))}. To have a best one, train with evaluation.every"
+            f" {_list_steps(_saved_steps(folder))}. To have a best one, train with evaluation.every"
             " and keep.best."
         )
-    return saved[0]
+    return steps[0]
 
 
 def _load_step(folder: Path, step: int) -> Checkpoint:
@@ -126,7 +126,7 @@ def _load_step(folder: Path, step: int) -> Checkpoint:
     if not paths:
         raise ConfigError(
             f"checkpoint: {folder} has none of step {step}."
-            f" Allowed: best, last or one of the steps {_listed(_saved_steps(folder))}."
+            f" Allowed: best, last or one of the steps {_list_steps(_saved_steps(folder))}."
         )
     try:
         return checkpoint.load_verified(paths[0])
@@ -141,5 +141,5 @@ def _saved_steps(folder: Path) -> list[int]:
     return sorted({checkpoint_dirs.step_and_repeat(path)[0] for path in folders})
 
 
-def _listed(steps: list[int]) -> str:
+def _list_steps(steps: list[int]) -> str:
     return ", ".join(map(str, steps)) or "(none was saved)"

@@ -56,7 +56,7 @@ class EarlierRecipe:
     Args:
         fingerprint: Fingerprint of the run's recipe file at that time, which checkpoints hold.
         recipe: The recipe.
-        step: Number of steps that were done with it and are kept.
+        step: Number of steps done when the run was extended; this recipe holds up to there.
         finished: Whether the run had ended at this step.
     """
 

@@ -1,4 +1,4 @@
-"""Runs that use objects in memory cannot be resumed: the note at their start, and the refusal."""
+"""Runs that use objects in memory cannot be resumed: the message at their start, and the error."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -12,12 +12,12 @@ from grupo.util.errors import ConfigError
 from grupo.util.in_memory import MissingObject
 
 
-def not_resumable_note(recipe: Recipe) -> str:
+def not_resumable_message(recipe: Recipe) -> str:
     """A line that names the objects in memory; "" if the run can be resumed."""
     objects = objects_in_memory(recipe)
     if not objects:
         return ""
-    return f"Not resumable: only this process has {_listed(objects)}."
+    return f"Not resumable: only this process has {_list_names(objects)}."
 
 
 def check_resumable(recipe: Recipe, run: Path) -> None:
@@ -32,27 +32,27 @@ def check_resumable(recipe: Recipe, run: Path) -> None:
         remedies = dict.fromkeys(missing.remedy for missing in objects.values())
         raise ConfigError(
             f"run: {str(run)!r} cannot be resumed: only the process that began it had"
-            f" {_listed(objects)}. Train in a new folder; to make that run resumable,"
+            f" {_list_names(objects)}. Train in a new folder; to make that run resumable,"
             f" {'; '.join(remedies)}."
         )
 
 
 @contextmanager
-def make_models_usable_again_on_error(recipe: Recipe) -> Iterator[None]:
-    """Call `make_models_usable_again` if the block raises."""
+def release_loaded_models_on_error(recipe: Recipe) -> Iterator[None]:
+    """Call `release_loaded_models` if the block raises."""
     try:
         yield
     except BaseException:
-        make_models_usable_again(recipe)
+        release_loaded_models(recipe)
         raise
 
 
-def make_models_usable_again(recipe: Recipe) -> None:
-    """Make models in memory, which a run trained in place, usable outside of grupo again."""
+def release_loaded_models(recipe: Recipe) -> None:
+    """Release the models in memory that a run trained in place; other code can use them then."""
     for part in walk((recipe.policy, recipe.aux_models)):
         if isinstance(part, LoadedModel):
             part.release()
 
 
-def _listed(objects: dict[str, MissingObject]) -> str:
+def _list_names(objects: dict[str, MissingObject]) -> str:
     return ", ".join(f"{path.removeprefix('recipe.')} ({o})" for path, o in objects.items())

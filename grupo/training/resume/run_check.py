@@ -14,7 +14,7 @@ from grupo.storage.checkpoint import Checkpoint, CorruptRun
 from grupo.storage.journal import DamagedJournal, Journal, JournalSnapshot
 from grupo.storage.manifest import InvalidCheckpoint, Manifest
 from grupo.storage.media_files import check_file
-from grupo.training.resume.run_dir import (
+from grupo.training.resume.run_folder import (
     CHECKPOINTS,
     JOURNAL_CHECKSUMS,
     JOURNALS,
@@ -24,7 +24,7 @@ from grupo.training.resume.run_dir import (
     RunFolder,
     journal_snapshots,
 )
-from grupo.training.resume.step_clock import CLOCK_FILE, read_clock
+from grupo.training.resume.step_durations import STEP_DURATIONS_FILE, read_step_durations
 from grupo.training.stopping import run_summary
 from grupo.util.errors import ConfigError
 from grupo.util.user_paths import shell_path
@@ -96,10 +96,12 @@ class RunChecker:
         """Check all files."""
         checks = (
             *(self._recipe, self._checkpoints, self._journals, self._media),
-            *(self._clock, self._summary),
+            *(self._step_durations, self._summary),
         )
         files = tuple(result for check in checks for result in check())
-        usable = [name for name, saved in self.intact.items() if self._fits_journals(saved)]
+        usable = [
+            name for name, checkpoint in self.intact.items() if self._fits_journals(checkpoint)
+        ]
         is_resumable = not files[0].problem and files[0].note != NOT_RESUMABLE
         return RunCheck(files, "".join(usable[:1]) if is_resumable else "")
 
@@ -130,23 +132,23 @@ class RunChecker:
         yield result
         if result.problem:
             return
-        written = _read_manifest(folder)
+        contents = _read_manifest(folder)
         results = [
             _result(
                 f"{place}/{name}",
                 partial(manifest.check_file, folder, name, digest, self.on_bytes),
             )
-            for name, digest in written.files.items()
+            for name, digest in contents.files.items()
         ]
         yield from results
         if not any(result.problem for result in results):
             with suppress(OSError):  # a run in progress may have removed it
-                self.intact[folder.name] = _without_weights(folder, written.step)
+                self.intact[folder.name] = _without_weights(folder, contents.step)
 
     def _journals(self) -> Iterator[FileCheck]:
-        saved = next(iter(self.intact.values()), None)
+        newest = next(iter(self.intact.values()), None)
         snapshots = (
-            journal_snapshots(saved) if saved else dict.fromkeys(JOURNALS, JournalSnapshot())
+            journal_snapshots(newest) if newest else dict.fromkeys(JOURNALS, JournalSnapshot())
         )
         for name, snapshot in snapshots.items():
             journal = Journal(self.folder / f"{name}.jsonl")
@@ -156,31 +158,36 @@ class RunChecker:
             yield _result(journal.path.name, partial(journal.verify, snapshot, self.on_bytes), note)
 
     def _media(self) -> Iterator[FileCheck]:
-        files = sorted((self.folder / MEDIA).glob("[!t]*.*"))  # not the unfinished ones, tmp.…
+        files = sorted((self.folder / MEDIA).glob("[!t]*.*"))  # not the temporary ones, tmp.…
         results = [_result(f"{MEDIA}/{path.name}", partial(check_file, path)) for path in files]
         damaged = [result for result in results if result.problem]
-        yield from damaged or [FileCheck(MEDIA, note=f"{len(files)} files verified")] * bool(files)
+        if damaged:
+            yield from damaged
+        elif files:
+            yield FileCheck(MEDIA, note=f"{len(files)} files verified")
 
-    def _clock(self) -> Iterator[FileCheck]:
-        path = self.folder / CLOCK_FILE
+    def _step_durations(self) -> Iterator[FileCheck]:
+        path = self.folder / STEP_DURATIONS_FILE
         if path.exists():
-            record = read_clock(path)
-            yield FileCheck(CLOCK_FILE, record.damage, f"{len(record.seconds)} lines verified")
+            record = read_step_durations(path)
+            yield FileCheck(
+                STEP_DURATIONS_FILE, record.damage, f"{len(record.seconds)} lines verified"
+            )
 
     def _summary(self) -> Iterator[FileCheck]:
         path = self.folder / SUMMARY
-        saved = next(iter(self.intact.values()), None)
+        newest = next(iter(self.intact.values()), None)
         if not path.exists():
             return
-        if saved and saved.data["finished"]:
-            yield _result(SUMMARY, partial(_check_summary, path, saved))
+        if newest and newest.data["finished"]:
+            yield _result(SUMMARY, partial(_check_summary, path, newest))
         else:
             parse = partial(_parse_json, path)
             yield _result(SUMMARY, parse, "without a checksum: the last checkpoint is missing")
 
-    def _fits_journals(self, saved: Checkpoint) -> bool:
+    def _fits_journals(self, checkpoint: Checkpoint) -> bool:
         try:
-            for name, snapshot in journal_snapshots(saved).items():
+            for name, snapshot in journal_snapshots(checkpoint).items():
                 Journal(self.folder / f"{name}.jsonl").verify(snapshot)
         except DamagedJournal:
             return False
@@ -192,10 +199,10 @@ def _check_never_saved(folder: Path) -> None:
 
 
 def _read_manifest(folder: Path) -> Manifest:
-    written = manifest.parse_manifest(folder)
-    if written.step != checkpoint_dirs.step_and_repeat(folder)[0]:
-        raise InvalidCheckpoint(f"holds step {written.step}, of another folder")
-    return written
+    contents = manifest.parse_manifest(folder)
+    if contents.step != checkpoint_dirs.step_and_repeat(folder)[0]:
+        raise InvalidCheckpoint(f"holds step {contents.step}, of another folder")
+    return contents
 
 
 def _without_weights(folder: Path, step: int) -> Checkpoint:
@@ -205,10 +212,10 @@ def _without_weights(folder: Path, step: int) -> Checkpoint:
     return Checkpoint(step, {JOURNAL_CHECKSUMS: checksums}, data)
 
 
-def _check_summary(path: Path, saved: Checkpoint) -> None:
+def _check_summary(path: Path, checkpoint: Checkpoint) -> None:
     """Raise `CorruptRun` if the summary is not the one that the last checkpoint's data gives."""
     recipe = RunFolder.open(path.parent).recipe
-    summary = run_summary(recipe, saved.step, saved.data)
+    summary = run_summary(recipe, checkpoint.step, checkpoint.data)
     if objects_in_memory(recipe.method):  # their code differs from their description
         summary["method"] = strict_json.from_json(path.read_text()).get("method")
     expected = strict_json.to_json(summary)

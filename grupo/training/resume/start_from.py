@@ -18,7 +18,7 @@ from grupo.models.weight_files import SAFE_ADAPTERS
 from grupo.recipe import Recipe
 from grupo.storage.atomic_files import sha256_of
 from grupo.training.resume.load_run import LAST, find_checkpoint
-from grupo.training.resume.run_dir import RECIPE, RunFolder
+from grupo.training.resume.run_folder import RECIPE, RunFolder
 from grupo.util.errors import ConfigError
 
 ADAPTER_CONFIG = "adapter_config.json"

@@ -10,9 +10,9 @@ from typing import Any
 from torch import Tensor
 from torch.optim import Optimizer
 
-from grupo.algo.optimizers.averaging import AveragingOptimizer, optimizer_averages_as_weights
+from grupo.algo.optimizers.averaging import AveragingOptimizer, use_averaged_weights
 from grupo.algo.optimizers.state import optimizer_tensors, restore_optimizer
-from grupo.core.controllers import GROUP_REWARD_METRIC, controlled_values
+from grupo.core.controllers import GROUP_REWARD_METRIC, controller_values
 from grupo.core.types import Group, Task
 from grupo.method import Method
 from grupo.models.aux_heads import head_weights, load_head_weights
@@ -23,8 +23,8 @@ from grupo.rollouts.history import History
 from grupo.rollouts.replay_buffer import REPLAY_BUFFER, ReplayBuffer
 from grupo.storage.checkpoint import Checkpoint
 from grupo.training.collect.async_rollouts import AsyncRolloutQueue
-from grupo.training.collect.unfinished_groups import GroupInProgress, restored_groups
-from grupo.training.resume.step_clock import Clock, UnrecordedClock
+from grupo.training.collect.unfinished_groups import GroupInProgress, restore_groups
+from grupo.training.resume.step_durations import StepDurations, UnrecordedDurations
 from grupo.training.stopping import StopInputs
 from grupo.util.sharded_tensors import sharded_like
 
@@ -43,7 +43,7 @@ class State:
         history: The record of earlier groups that the method reads.
         replay_buffer: Rollouts of earlier steps, from which `Method.replay` chooses.
         ema_weights: The moving average of the weights; empty unless the recipe has an `ema`.
-        clock: Counts the seconds of steps.
+        step_durations: Returns the seconds of each step, measured in the first pass of the step.
     """
 
     def __init__(
@@ -56,7 +56,7 @@ class State:
         history: History,
         replay_buffer: ReplayBuffer,
         ema_weights: dict[str, Tensor],
-        clock: Clock = UnrecordedClock(),
+        step_durations: StepDurations = UnrecordedDurations(),
     ) -> None:
         self.policy = policy
         self.optimizers = optimizers
@@ -67,30 +67,30 @@ class State:
         self.history = history
         self.replay_buffer = replay_buffer
         self.ema_weights = ema_weights
-        self.clock = clock
+        self.step_durations = step_durations
         self.step = 0
         self.eval_scores: dict[str, Any] = {}  # by the label of the evaluation
         self.generated_tokens = 0
         self.failed_rollouts = 0
-        self.total_seconds = 0.0  # of all steps and evaluations
+        self.total_seconds = 0.0  # the sum over all steps and evaluations
         # sums over the run of the `tokens/`, `time/` and `usage/` metrics, by name
         self.metric_totals: dict[str, float] = {}
-        self.training_seconds = 0.0  # of all steps, without evaluations
-        self.sampler_mismatch = math.inf  # the last measured mean difference, in nats
+        self.training_seconds = 0.0  # the sum over all steps, without evaluations
+        self.sampler_mismatch = math.inf  # last mean |logp of trainer - logp of sampler|, in nats
         self.kl = math.nan  # `early_stopping.kl_metric` of the last step, in nats per token
         self.stop_reason = ""  # "" until the run has finished
         self.finished = False
 
     def record_collected(
-        self, tasks_drawn: int, unfinished_groups: tuple[GroupInProgress, ...]
+        self, num_tasks_drawn: int, unfinished_groups: tuple[GroupInProgress, ...]
     ) -> None:
         """Record that the groups of a step were collected.
 
         Args:
-            tasks_drawn: Number of tasks drawn in the run, up to and including this step.
+            num_tasks_drawn: Number of tasks drawn in the run, up to and including this step.
             unfinished_groups: The groups that the next step continues.
         """
-        self.history.tasks_drawn = tasks_drawn
+        self.history.num_tasks_drawn = num_tasks_drawn
         self.unfinished_groups = unfinished_groups
 
     def record_step(
@@ -111,12 +111,12 @@ class State:
         self.history.append_groups(
             self.step,
             groups,
-            requires.task_replays,
+            keep_rules=requires.task_replays,
             keep_demonstrations=requires.demonstrations > 0,
         )
-        names = method.controlled_metrics
-        controlled_metrics = controlled_values(metrics, names - {GROUP_REWARD_METRIC})
-        self.history.append_metrics(controlled_metrics)
+        names = method.controller_metric_names
+        values = controller_values(metrics, names - {GROUP_REWARD_METRIC})
+        self.history.append_metrics(values)
         if GROUP_REWARD_METRIC in names:  # it has a value for each group, not for each step
             self.history.append_group_rewards(groups)
         self.aux_models.update_reference(self.step + 1, self.policy)
@@ -124,7 +124,7 @@ class State:
         self.failed_rollouts += int(metrics["rollouts/failed"])
         step_seconds = metrics["time/step"]
         self.total_seconds += step_seconds
-        self.training_seconds += self.clock.counted_seconds(self.step + 1, step_seconds)
+        self.training_seconds += self.step_durations.first_seconds(self.step + 1, step_seconds)
         self.sampler_mismatch = metrics.get(
             "sampler_mismatch/logp_diff_mean", self.sampler_mismatch
         )
@@ -185,18 +185,18 @@ class State:
     def _evaluated_weights(self) -> tuple[Mapping[str, Tensor], Mapping[str, Tensor]]:
         """Return the weights of the policy and of its heads that are evaluated and exported.
 
-        With an `AveragingOptimizer` the weights are copies: they are averages, and the parameters
-        hold the weights at which gradients are computed.
+        With an `AveragingOptimizer` these are averages. The parameters hold the averages only
+        within the `with` block. This method therefore returns copies.
         """
         optimizers = self.optimizers.values()
         weights, aux_heads = self.policy.weights(), head_weights(self.policy.aux_heads)
         if not any(isinstance(x, AveragingOptimizer) for x in optimizers):
             return weights, aux_heads
-        with optimizer_averages_as_weights(*optimizers):
-            return _copied(weights), _copied(aux_heads)
+        with use_averaged_weights(*optimizers):
+            return _clone_all(weights), _clone_all(aux_heads)
 
     def data(self) -> dict[str, Any]:
-        """Return the plain data of a checkpoint: data that JSON can hold."""
+        """Return the plain data of a checkpoint, as JSON data; the file also stores inf and NaN."""
         return {
             "history": self.history.to_data(),
             **{name: field.read(self) for name, field in DATA_FIELDS.items()},
@@ -216,7 +216,7 @@ class State:
         self.history = History.from_data(
             data["history"],
             tensors["history"],
-            self.history.task_histories.statistics,
+            self.history.task_histories.statistics,  # the definitions; the values are restored
             self.history.source_histories.statistics,
         )
         self.replay_buffer.restore(tensors.get(REPLAY_BUFFER, {}))
@@ -224,15 +224,15 @@ class State:
         for name, field in DATA_FIELDS.items():
             field.write(self, data[name])
         if checkpoint.skipped_checkpoints:
-            self.finished = False  # so that a finished run replaces its damaged checkpoint
+            self.finished = False  # a finished run goes on, and replaces its damaged checkpoint
 
     def finish(self, reason: str) -> None:
         """Record that the run has ended, and the reason."""
         self.stop_reason = reason
         self.finished = True
 
-    def mark_unfinished(self) -> None:
-        """Mark a run that was extended as not finished.
+    def mark_extended(self) -> None:
+        """Mark the run as extended: it is no longer finished.
 
         The final evaluation gets the label of an evaluation during training.
         """
@@ -258,7 +258,7 @@ class DataField:
 
 
 def _attributes(*names: str) -> dict[str, DataField]:
-    """Return the fields of attributes of the state that are plain data."""
+    """Return a `DataField` for each named attribute of the state, whose value is plain data."""
     return {
         name: DataField(
             attrgetter(name), lambda state, value, name=name: setattr(state, name, copy(value))
@@ -272,7 +272,7 @@ def _write_tokens_per_microbatch(state: State, tokens: int) -> None:
 
 
 def _write_unfinished_groups(state: State, data: Sequence[Any]) -> None:
-    state.unfinished_groups = restored_groups(data, state.tasks)
+    state.unfinished_groups = restore_groups(data, state.tasks)
 
 
 # all plain data of a checkpoint except the history
@@ -284,7 +284,7 @@ DATA_FIELDS: Mapping[str, DataField] = {
     ),
     "rollout_queue": DataField(
         lambda state: state.rollout_queue.to_data(),
-        lambda state, data: state.rollout_queue.from_data(data, state.tasks),
+        lambda state, data: state.rollout_queue.restore(data, state.tasks),
     ),
     "unfinished_groups": DataField(
         lambda state: [group.to_data() for group in state.unfinished_groups],
@@ -294,5 +294,5 @@ DATA_FIELDS: Mapping[str, DataField] = {
 }
 
 
-def _copied(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+def _clone_all(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
     return {name: tensor.clone() for name, tensor in tensors.items()}

@@ -62,8 +62,8 @@ def accumulate_gradients(
     """Add the gradient of a minibatch's loss to the policy's parameters, and return metrics.
 
     The loss of the minibatch is the sum of weight x loss over all actions, with the weight that the
-    method's aggregation gives to each action. The sum is over the whole minibatch, so that the
-    gradient does not depend on the micro-batches.
+    method's aggregation gives to each action. The sum is over the whole minibatch. The gradient
+    therefore does not depend on the micro-batches.
 
     If the loss couples rows, autograd first differentiates the loss with respect to the signals,
     and then the signals with respect to the parameters. The result is exact and needs one more

@@ -27,19 +27,19 @@ def group_metrics(collected: CollectedGroups, batch: Batch) -> dict[str, float]:
     truncated = [
         float(rollout.truncated) for rollout in rollouts if rollout.error != PRUNED_BY_SAMPLER
     ]
-    comparable = [float(_rewards_differ(group)) for group in groups if group.rollouts[1:]]
+    nonzero_std = [float(_rewards_differ(group)) for group in groups if group.rollouts[1:]]
     return {
         "reward/mean": reward_mean,
         "reward/std": mean([(reward - reward_mean) ** 2 for reward in rewards]) ** 0.5,
         **_reward_term_means(rollouts),
         "groups/sampled": float(len(groups)),
         "groups/trained": float(len(collected.kept_groups)),
-        "groups/nonzero_std_frac": mean(comparable),
+        "groups/nonzero_std_frac": mean(nonzero_std),
         "rollouts/failed": float(sum(r.error not in ("", PRUNED_BY_SAMPLER) for r in rollouts)),
         "completions/truncated_frac": mean(truncated),
         **_pruned_metrics(rollouts),
-        **_unfinished_metrics(rollouts),
-        **_continued_metrics(collected),
+        **_unfinished_rollout_metrics(rollouts),
+        **_unfinished_group_metrics(collected),
         "completions/length_mean": mean(lengths),
         "completions/length_max": max(lengths, default=math.nan),
         "advantage/zero_frac": (batch.advantage[batch.mask] == 0).double().mean().item(),
@@ -53,7 +53,8 @@ def token_metrics(
     """Numbers of tokens (or denoising steps) generated, returned by the sampler, and trained on.
 
     Args:
-        generated_tokens: What the policy's actor counted during the step, by role.
+        generated_tokens: Number of tokens that the actor generated in the step, by the policy that
+            acts (`Rollout.role`); "" is the only or the first policy.
         collected: The groups generated and the groups kept.
         batch: The batch collated from the kept groups, with advantages.
     """
@@ -85,22 +86,25 @@ def mean_staleness(collected: CollectedGroups, step: int) -> float:
 def time_metrics(stopwatch: Stopwatch, metrics: Mapping[str, float]) -> dict[str, float]:
     """Seconds per phase, throughput, and the generated tokens that were not trained on.
 
+    `tokens/trained` counts the tokens of the batch once. `tokens/backpropagated` counts a token in
+    each update that computes its gradient.
+
     Args:
         stopwatch: Times the step and its phases.
         metrics: The other metrics of the step: the token counts are read.
     """
     times = {f"time/{name}": seconds for name, seconds in stopwatch.seconds.items()}
-    step = stopwatch.elapsed
-    times |= {"time/other": step - sum(times.values()), "time/step": step}
-    generated = metrics["tokens/generated"]
-    backpropagated = metrics.get("tokens/backpropagated", 0.0)
+    step_seconds = stopwatch.elapsed
+    times |= {"time/other": step_seconds - sum(times.values()), "time/step": step_seconds}
+    num_generated = metrics["tokens/generated"]
+    num_backpropagated = metrics.get("tokens/backpropagated", 0.0)
     return {
         **times,
-        **{f"time_frac/{name}": seconds / step for name, seconds in stopwatch.seconds.items()},
-        "tokens/backpropagated": backpropagated,
-        "tokens/unused": max(0.0, generated - backpropagated),
-        "throughput/generated_tokens_per_s": generated / max(times["time/generate"], 1e-9),
-        "throughput/tokens_per_s": generated / step,
+        **{f"time_frac/{name}": x / step_seconds for name, x in stopwatch.seconds.items()},
+        "tokens/backpropagated": num_backpropagated,
+        "tokens/unused": max(0.0, num_generated - num_backpropagated),
+        "throughput/generated_tokens_per_s": num_generated / max(times["time/generate"], 1e-9),
+        "throughput/tokens_per_s": num_generated / step_seconds,
     }
 
 
@@ -114,7 +118,7 @@ class ReportsMetrics(Protocol):
 
 
 def advantage_metrics(method: Method, batch: Batch) -> dict[str, float]:
-    """The metrics that the components of the advantage estimator report of the batch."""
+    """The metrics of the batch that components of the advantage estimator report."""
     values: dict[str, float] = {}
     for component in walk(method.advantage):
         if isinstance(component, ReportsMetrics):
@@ -130,8 +134,8 @@ def mean(values: Sequence[float]) -> float:
 def mean_over_updates(update_metrics: Sequence[Mapping[str, float]]) -> dict[str, float]:
     """Mean of each metric over the updates of a step.
 
-    Token counts are summed. The sampler mismatch is that of the first update, which sees the
-    weights that sampled.
+    Token counts are summed. The sampler mismatch is taken from the first update, because only this
+    update has the weights that generated the rollouts.
     """
     out: dict[str, float] = {}
     for name in dict.fromkeys(name for values in update_metrics for name in values):
@@ -157,11 +161,12 @@ def _rewards_differ(group: Group) -> bool:
 
 
 def _count_returned(group: Group) -> int:
-    """Number of sampled items; responses that several rollouts share are counted once, uncut.
+    """Number of sampled items in the responses of a group.
 
-    The responses of an earlier step, which a sampler continued, were counted there.
+    A response that several rollouts share is counted once, with the longest of its copies.
+    Responses of an earlier step are left out: the metrics of that step count them.
     """
-    earlier = _sampled_lengths(group.task.unfinished)
+    earlier = _sampled_lengths(group.task.unfinished_rollouts)
     lengths = _sampled_lengths(group.rollouts)
     return sum(length for key, length in lengths.items() if key not in earlier)
 
@@ -177,14 +182,14 @@ def _sampled_lengths(rollouts: Sequence[Rollout]) -> dict[tuple[int, int], int]:
     return lengths
 
 
-def _unfinished_metrics(rollouts: Sequence[Rollout]) -> dict[str, float]:
-    """Number of rollouts that a later step will continue."""
+def _unfinished_rollout_metrics(rollouts: Sequence[Rollout]) -> dict[str, float]:
+    """Number of rollouts in ended groups that their sampler left open for a later step."""
     count = sum(rollout.unfinished for rollout in rollouts)
     return {"rollouts/unfinished": float(count)} if count else {}
 
 
-def _continued_metrics(collected: CollectedGroups) -> dict[str, float]:
-    """Number of groups that the next step continues."""
+def _unfinished_group_metrics(collected: CollectedGroups) -> dict[str, float]:
+    """Number of groups that have not ended, which the next step continues."""
     count = len(collected.unfinished_groups)
     return {"groups/continued": float(count)} if count else {}
 
@@ -203,22 +208,28 @@ def _reward_term_means(rollouts: Sequence[Rollout]) -> dict[str, float]:
 
 
 def _term_values(name: str, rollouts: Sequence[Rollout]) -> list[float]:
-    """The term's value in each rollout that has it; the counting terms are 0 where absent."""
+    """The values of a reward term, of the rollouts that have it.
+
+    The environment sets "failed" and "answer_error" only where they are 1; they are 0 otherwise.
+    """
     defaults = {"failed": 0.0, "answer_error": 0.0}
     terms = [{**defaults, **rollout.reward_terms} for rollout in rollouts]
     return [values[name] for values in terms if name in values]
 
 
 def _mask_metrics(collected: CollectedGroups, batch: Batch) -> dict[str, float]:
-    """Compare the mask with the responses: share of tokens masked in, or out, by mistake."""
+    """Shares of tokens that only the mask has (extra) or only the responses have (dropped).
+
+    Both are 0 if the mask holds exactly the tokens of the responses that are trained on.
+    """
     rollouts = (rollout for group in collected.kept_groups for rollout in group.rollouts)
     responses = [response for r in rollouts for _, response in r.turns if response.in_loss]
     num_sampled = sum(len(response.items) for response in responses if response.sampled)
-    num_recited = sum(len(response.items) for response in responses if not response.sampled)
-    masked_in = int(batch.mask.sum())
-    sampled_in = int((batch.mask & (batch.signals["sampled"] > 0)).sum())
-    total = max(1, num_sampled + num_recited)
+    num_not_sampled = sum(len(response.items) for response in responses if not response.sampled)
+    num_in_mask = int(batch.mask.sum())
+    num_sampled_in_mask = int((batch.mask & (batch.signals["sampled"] > 0)).sum())
+    total = max(1, num_sampled + num_not_sampled)
     return {
-        "mask/extra_frac": (masked_in - sampled_in - num_recited) / total,
-        "mask/dropped_frac": (num_sampled - sampled_in) / total,
+        "mask/extra_frac": (num_in_mask - num_sampled_in_mask - num_not_sampled) / total,
+        "mask/dropped_frac": (num_sampled - num_sampled_in_mask) / total,
     }

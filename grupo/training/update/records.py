@@ -19,7 +19,7 @@ DIGITS = 4
 SCALE = 10.0**DIGITS
 
 
-class Trace(dict[int, dict[str, list[float]]]):
+class ActionSignals(dict[int, dict[str, list[float]]]):
     """Signals of the policy at each action of a batch, by row and name, T numbers each.
 
     Numbers are those of the last update of a row. `ratio` is log pi - log pi_old. Rows that cannot
@@ -34,12 +34,12 @@ class Trace(dict[int, dict[str, list[float]]]):
             self[row] = {name: rows[i] for name, rows in values.items()}
 
 
-def token_records(
+def response_records(
     step: int,
     sampled_groups: Sequence[Group],
     kept_groups: Sequence[Group],
     batch: Batch,
-    trace: Trace,
+    action_signals: ActionSignals,
     tokens_as_text: TokensAsText,
 ) -> list[Any]:
     """Records of rollouts with their responses, in the order of `rollout_records`.
@@ -54,10 +54,10 @@ def token_records(
         sampled_groups: Groups to record.
         kept_groups: The groups that were trained on.
         batch: The batch collated from the kept groups, with advantages.
-        trace: Signals of the policy at the trained actions.
+        action_signals: Signals of the policy at the trained actions.
         tokens_as_text: Returns the items of each response of a rollout as texts.
     """
-    token_values = _TokenValues(kept_groups, batch, trace)
+    token_values = _TokenValues(kept_groups, batch, action_signals)
     records = []
     for number, group in enumerate(sampled_groups):
         response_ids = dict[tuple[int, int], int]()
@@ -84,8 +84,10 @@ def token_records(
 class _TokenValues:
     """Returns the advantages and signals of each response of a rollout."""
 
-    def __init__(self, kept_groups: Sequence[Group], batch: Batch, trace: Trace) -> None:
-        self.trace = trace
+    def __init__(
+        self, kept_groups: Sequence[Group], batch: Batch, action_signals: ActionSignals
+    ) -> None:
+        self.action_signals = action_signals
         self.advantage = _rounded_rows(batch.advantage, batch)
         self.positions = positions_in_batch(kept_groups)
         self.rows_by_rollout = defaultdict[int, list[int]](list)
@@ -100,7 +102,7 @@ class _TokenValues:
         return [self._values_at(rows[row], columns) if rows else {} for row, columns in spans]
 
     def _values_at(self, row: int, columns: slice) -> dict[str, Any]:
-        signals = {name: x[columns] for name, x in self.trace.get(row, {}).items()}
+        signals = {name: x[columns] for name, x in self.action_signals.get(row, {}).items()}
         record: dict[str, Any] = {"advantage": _nan_to_null(self.advantage[row][columns])}
         for name in ("ratio", "entropy"):
             if name in signals:

@@ -79,7 +79,7 @@ class Replayer:
         rng = make_rng(seed, "replay", step)
         choose = rule if collected.kept_groups else no_replay
         plan = choose(ReplayRequest(batch, self.replay_buffer.priorities_and_steps, step, rng))
-        drawn = self._read(plan.drawn)
+        drawn = self._read_stored(plan.drawn)
         ages = [float(step - self.replay_buffer.step[i]) for i in plan.drawn]
         kill_point("replay_buffer/drawn")
         self._admit(collected.kept_groups, batch, plan, step)
@@ -92,7 +92,7 @@ class Replayer:
         metrics |= {"replay/age_mean": sum(ages) / len(ages)} if ages else {}
         return ReplayedStep(collected, batch, metrics)
 
-    def _read(self, positions: Sequence[int]) -> list[StoredRollout]:
+    def _read_stored(self, positions: Sequence[int]) -> list[StoredRollout]:
         """The drawn rollouts; with several ranks, those that the first one reads."""
         if self.ranks.size == 1 or not positions:
             return [self.replay_buffer.read(i) for i in positions]
@@ -124,15 +124,15 @@ class Replayer:
         joined = _with_fresh(self.collate(collected), fresh)
         rows = range(len(fresh.rollout), len(joined.rollout))
         joined = _with_stored(joined, rows, drawn)
-        return collected, self._measured(joined, fresh, torch.tensor(rows, dtype=torch.long))
+        return collected, self._with_signals(joined, fresh, torch.tensor(rows, dtype=torch.long))
 
-    def _measured(self, joined: Batch, fresh: Batch, rows: Tensor) -> Batch:
+    def _with_signals(self, joined: Batch, fresh: Batch, rows: Tensor) -> Batch:
         """The joined batch with measured signals; those of the step's rows are known."""
         measured = self.add_method_signals(joined.select_rows(rows)).signals if len(rows) else {}
         signals = {}
         for name in {**fresh.signals, **measured}:
             if name not in joined.signals:
-                signals[name] = _placed(torch.zeros_like(joined.old_logp), fresh.signals.get(name))
+                signals[name] = _place(torch.zeros_like(joined.old_logp), fresh.signals.get(name))
                 if len(rows):
                     signals[name][rows] = measured[name].to(joined.old_logp)
         return joined.with_signals(signals)
@@ -182,8 +182,8 @@ def _with_fresh(joined: Batch, fresh: Batch) -> Batch:
     """The joined batch, whose first rows have the log-probs and advantages of the fresh ones."""
     return replace(
         joined,
-        old_logp=_placed(joined.old_logp.clone(), fresh.old_logp),
-        advantage=_placed(torch.zeros_like(joined.advantage), fresh.advantage),
+        old_logp=_place(joined.old_logp.clone(), fresh.old_logp),
+        advantage=_place(torch.zeros_like(joined.advantage), fresh.advantage),
     )
 
 
@@ -198,7 +198,7 @@ def _with_stored(joined: Batch, rows: range, drawn: Sequence[StoredRollout]) -> 
     return replace(joined, old_logp=old_logp, advantage=advantage)
 
 
-def _placed(target: Tensor, values: Tensor | None) -> Tensor:
+def _place(target: Tensor, values: Tensor | None) -> Tensor:
     """The target with values in its first rows; columns of padding are cut or added."""
     if values is not None:
         width = min(target.shape[1], values.shape[1])

@@ -20,7 +20,7 @@ from grupo.storage.fault_injection import kill_point
 from grupo.training.update.finite_weights import check_finite_weights
 from grupo.training.update.gradients import accumulate_gradients
 from grupo.training.update.metrics import advantage_metrics, mean_over_updates
-from grupo.training.update.records import Trace
+from grupo.training.update.records import ActionSignals
 from grupo.util.rng import make_rng
 from grupo.util.timing import Stopwatch
 
@@ -56,7 +56,7 @@ class Updater:
         *,
         learning_rates: Mapping[str, float],
         step: int,
-        trace: Trace,
+        action_signals: ActionSignals,
     ) -> Metrics:
         """Train on a batch, and return the metrics of its updates.
 
@@ -65,19 +65,23 @@ class Updater:
             batch: The batch of the step, with advantages.
             learning_rates: The learning rate of each optimizer, by name.
             step: Number of the step, from 0.
-            trace: Receives the signals of the policy at each action.
+            action_signals: Receives the signals of the policy at each action.
         """
         rng = make_rng(self.recipe.seed, "plan", step)
         update_metrics = [
-            self._update(method, minibatch, learning_rates, trace)
+            self._update(method, minibatch, learning_rates, action_signals)
             for minibatch in method.updates(batch, rng)
         ]
-        for other in collect_json(self.ranks, trace, Phase.UPDATED):
-            trace.update((int(row), signals) for row, signals in other.items())
+        for other in collect_json(self.ranks, action_signals, Phase.UPDATED):
+            action_signals.update((int(row), signals) for row, signals in other.items())
         return advantage_metrics(method, batch) | mean_over_updates(update_metrics)
 
     def _update(
-        self, method: Method, minibatch: Batch, learning_rates: Mapping[str, float], trace: Trace
+        self,
+        method: Method,
+        minibatch: Batch,
+        learning_rates: Mapping[str, float],
+        action_signals: ActionSignals,
     ) -> Metrics:
         with self.stopwatch.lap("update"):
             values = self.retry_on_oom(
@@ -86,8 +90,8 @@ class Updater:
                     self.policy,
                     method,
                     minibatch,
-                    trace,
-                    measure_all_rows=bool(self.recipe.method.controlled_metrics),
+                    action_signals,
+                    measure_all_rows=bool(self.recipe.method.controller_metric_names),
                     ranks=self.ranks,
                 )
             )

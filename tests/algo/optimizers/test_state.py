@@ -5,7 +5,7 @@ import torch
 from torch import nn
 
 from grupo.algo.optimizers import SGD, Adafactor, Adam, Adam8bit, Muon, ScheduleFreeAdam
-from grupo.algo.optimizers.averaging import optimizer_averages_as_weights
+from grupo.algo.optimizers.averaging import use_averaged_weights
 from grupo.algo.optimizers.state import optimizer_tensors, restore_optimizer
 from grupo.algo.optimizers.update import optimizer_step
 from grupo.storage import safetensors
@@ -101,7 +101,7 @@ def test_averaged_weights_are_those_of_the_library_and_end_with_the_same_bits():
         run_updates(x, range(5))
     trained = [p.detach().clone() for p in parameters]
     library.eval()
-    with optimizer_averages_as_weights(optimizer):
+    with use_averaged_weights(optimizer):
         assert all(torch.equal(a, b) for a, b in zip(parameters, others, strict=True))
         assert not torch.equal(parameters[0], trained[0])
     assert all(torch.equal(a, b) for a, b in zip(parameters, trained, strict=True))
@@ -112,5 +112,5 @@ def test_other_optimizers_have_no_averaged_weights():
     optimizer = Adam()(parameters)
     run_updates(optimizer, range(2))
     before = parameters[0].detach().clone()
-    with optimizer_averages_as_weights(optimizer):
+    with use_averaged_weights(optimizer):
         assert torch.equal(parameters[0], before)

@@ -20,11 +20,11 @@ from grupo.models.base import AuxModels
 from grupo.recipe import Recipe
 from grupo.rollouts.history import History
 from grupo.rollouts.replay_buffer import ReplayBuffer
-from grupo.rollouts.task_history import TaskHistoryStore
+from grupo.rollouts.task_history import HistoryStore
 from grupo.training.collect.groups import CollectedGroups
 from grupo.training.learner import AUX_HEAD_OPTIMIZER, OPTIMIZER, Learner
 from grupo.training.resume.state import State
-from grupo.training.update.records import Trace
+from grupo.training.update.records import ActionSignals
 from grupo.util.errors import ConfigError
 from grupo.util.rng import make_rng
 from grupo.util.timing import Stopwatch
@@ -88,13 +88,13 @@ def learner_of(run: TabularRun) -> Learner:
         optimizers,
         learner.aux_models,
         run.tasks,
-        history=History(task_histories=TaskHistoryStore(statistics)),
+        history=History(task_histories=HistoryStore(statistics)),
         replay_buffer=ReplayBuffer(),
         ema_weights={},
     )
     learner.state.sampler_mismatch = 0.0
     learner.stopwatch = Stopwatch()
-    learner.notes = []
+    learner.step_messages = []
     learner.ranks = SINGLE_RANK
     return learner
 
@@ -123,7 +123,7 @@ def test_a_step_changes_the_weights_as_the_learner_does(setting, method):
     batch_builder = learner._batch_builder(run.method)
     batch = batch_builder(CollectedGroups(tuple(sampled), tuple(kept)))
     update = learner._updater()
-    update(run.method, batch, learning_rates=rates, step=0, trace=Trace())
+    update(run.method, batch, learning_rates=rates, step=0, action_signals=ActionSignals())
     before = run.policy.table.detach().clone()
     run.run_updates(run.method, run.build_batch(run.method, kept))
     assert not torch.equal(run.policy.table, before)
@@ -237,7 +237,7 @@ def test_schedules_and_controllers_reach_the_method():
     run.step()
     run.step()
     assert len(run.history.metrics["policy/entropy"]) == 2
-    assert run.method.controlled_metrics == {"policy/entropy"}
+    assert run.method.controller_metric_names == {"policy/entropy"}
 
 
 def test_minibatches_are_drawn_from_the_runs_seed():

@@ -8,9 +8,9 @@ import torch
 
 from grupo.algo.optimizers import Adam
 from grupo.algo.optimizers.update import optimizer_step
-from grupo.core.answer_use import answers_not_trained_on
 from grupo.core.batch import Batch
 from grupo.core.reference_update import ReferenceUpdate
+from grupo.core.response_use import generation_only
 from grupo.inference.base import generate_all
 from grupo.inference.local import LocalEngine
 from grupo.kernels.llama.activation_cache import ActivationCache, cached_tokens
@@ -52,7 +52,7 @@ def test_answers_that_are_not_trained_on_are_the_same_and_keep_no_activations(po
     trained_on = generate_rollouts(policy.actor(7))
     cache = backend_of(policy).activation_cache
     assert cache.used > 0
-    with answers_not_trained_on():
+    with generation_only():
         actor = policy.actor(7)
     rollouts = generate_rollouts(actor)
     assert (cache.used, cache.buffers) == (0, ())

@@ -193,7 +193,7 @@ SCRIPTS = {
             windows,
             is_right,
             {**T_PPO, "unfinished": texts},
-            task={"unfinished": unfinished(*texts)},
+            task={"unfinished_rollouts": unfinished(*texts)},
         )
         for name, texts in (
             ("a new task", ()),

@@ -181,7 +181,7 @@ def check_value_probabilities() -> None:
     ).values[0]
 
     def draw(seed: int) -> list[str]:
-        asked = CurriculumRequest(tasks, history, 2, seed, resample_round=1, groups=groups)
+        asked = CurriculumRequest(tasks, history, 2, seed, round_index=1, groups=groups)
         return [task.key for task in method.curriculum(asked)]
 
     share = [v / sum(expected) for v in expected]

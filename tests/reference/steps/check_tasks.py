@@ -209,7 +209,7 @@ def check_unfinished_first() -> None:
 
     def answer(task: Task) -> list[Rollout]:
         number = place[task.key]
-        before = list(task.unfinished) or [Rollout(index=-1)] * 3
+        before = list(task.unfinished_rollouts) or [Rollout(index=-1)] * 3
         brought.append((number, [r.length for r in before]))
         return [continued(r, i, number) for i, r in enumerate(before)]
 

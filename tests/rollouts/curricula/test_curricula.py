@@ -15,8 +15,10 @@ from grupo.rollouts.history import History
 TASKS = [Task(str(i), "?") for i in range(5)]
 
 
-def request(num_tasks, tasks_drawn=0, **fields):
-    return CurriculumRequest(TASKS, History(tasks_drawn=tasks_drawn), num_tasks, seed=0, **fields)
+def request(num_tasks, num_tasks_drawn=0, **fields):
+    return CurriculumRequest(
+        TASKS, History(num_tasks_drawn=num_tasks_drawn), num_tasks, seed=0, **fields
+    )
 
 
 def test_every_task_is_drawn_once_per_epoch():
@@ -27,7 +29,7 @@ def test_every_task_is_drawn_once_per_epoch():
 
 
 def test_the_sequence_continues_after_the_tasks_drawn():
-    assert [*next_tasks(request(3)), *next_tasks(request(4, tasks_drawn=3))] == next_tasks(
+    assert [*next_tasks(request(3)), *next_tasks(request(4, num_tasks_drawn=3))] == next_tasks(
         request(7)
     )
 
@@ -38,25 +40,25 @@ def test_another_seed_gives_another_order():
 
 def test_shuffled_tasks_serve_one_request_per_step():
     assert len(ShuffledTasks()(request(2))) == 2
-    assert ShuffledTasks()(request(2, resample_round=1)) == []
+    assert ShuffledTasks()(request(2, round_index=1)) == []
 
 
 def test_dynamic_sampling_serves_a_limited_number_of_rounds_while_tasks_are_needed():
     curriculum = DynamicSampling(ShuffledTasks(), max_resample_rounds=3)
-    counts = [len(curriculum(request(2, resample_round=r))) for r in range(5)]
+    counts = [len(curriculum(request(2, round_index=r))) for r in range(5)]
     assert counts == [2, 2, 2, 0, 0]
-    assert curriculum(request(0, resample_round=1)) == []
+    assert curriculum(request(0, round_index=1)) == []
 
 
 def test_tasks_with_unfinished_rollouts_come_first_and_are_no_new_ones():
     unfinished = {key: (Rollout(unfinished=True),) * 2 for key in ("3", "1", "4")}
-    history = History(tasks_drawn=2, unfinished_rollouts=unfinished)
+    history = History(num_tasks_drawn=2, unfinished_rollouts=unfinished)
     curriculum = UnfinishedFirst(ShuffledTasks())
-    asked = replace(request(5, tasks_drawn=2), history=history)
+    asked = replace(request(5, num_tasks_drawn=2), history=history)
     drawn = curriculum(asked)
     assert [task.key for task in drawn[:3]] == ["3", "1", "4"]  # the longest kept first
-    assert [len(task.unfinished) for task in drawn] == [2, 2, 2, 0, 0]
-    assert drawn[3:] == next_tasks(request(2, tasks_drawn=2))
+    assert [len(task.unfinished_rollouts) for task in drawn] == [2, 2, 2, 0, 0]
+    assert drawn[3:] == next_tasks(request(2, num_tasks_drawn=2))
     assert [task.key for task in curriculum(replace(asked, num_tasks=2))] == ["3", "1"]
 
 

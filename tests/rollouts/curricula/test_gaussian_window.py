@@ -18,8 +18,8 @@ from grupo.util.errors import ConfigError
 TASKS = [Task(str(i), "?", columns={"concentration": i / 10}) for i in range(10)]
 
 
-def request(num_tasks=4, tasks_drawn=0, **changes):
-    return CurriculumRequest(TASKS, History(tasks_drawn), num_tasks, seed=0, **changes)
+def request(num_tasks=4, num_tasks_drawn=0, **changes):
+    return CurriculumRequest(TASKS, History(num_tasks_drawn), num_tasks, seed=0, **changes)
 
 
 @pytest.mark.parametrize(
@@ -54,13 +54,13 @@ def test_the_most_concentrated_tasks_come_first_and_a_narrow_window_moves():
 
 def test_tasks_are_drawn_without_replacement_by_their_weights():
     window = GaussianWindow(center=0, width=2.0)
-    steps = [window(request(1, tasks_drawn=i))[0].key for i in range(2000)]
+    steps = [window(request(1, num_tasks_drawn=i))[0].key for i in range(2000)]
     weights = [exp(-(i**2) / 8) for i in range(10)]
     counts = Counter(steps)
     for i in range(4):
         assert counts[str(9 - i)] / 2000 == pytest.approx(weights[i] / sum(weights), abs=0.04)
     assert len({task.key for task in window(request(10))}) == 10
-    assert window(replace(request(), resample_round=1)) == []
+    assert window(replace(request(), round_index=1)) == []
     assert window(request()) == window(request())
 
 

@@ -12,7 +12,7 @@ from grupo.core.types import Group, Rollout, Task
 from grupo.rollouts.curricula import CurriculumRequest, RecentAdvantages, SourceBandit
 from grupo.rollouts.curricula.sources import bandit_probabilities
 from grupo.rollouts.history import History
-from grupo.rollouts.task_history import TaskHistoryStore
+from grupo.rollouts.task_history import HistoryStore
 from grupo.util.errors import ConfigError
 
 SOURCES = ("easy", "hard")
@@ -25,7 +25,7 @@ def group(task, *rewards):
 
 
 def request(curriculum, *groups, num_tasks=1000):
-    history = History(source_histories=TaskHistoryStore(curriculum.requires.source_statistics))
+    history = History(source_histories=HistoryStore(curriculum.requires.source_statistics))
     history.append_groups(0, groups)
     return CurriculumRequest(TASKS, history, num_tasks, seed=0)
 
@@ -81,10 +81,10 @@ def test_a_source_that_was_rarely_drawn_is_drawn_again():
 
 def test_draws_depend_on_the_tasks_drawn_so_far_and_on_nothing_else():
     asked = request(BANDIT, num_tasks=8)
-    later = replace(asked, history=replace(asked.history, tasks_drawn=8))
+    later = replace(asked, history=replace(asked.history, num_tasks_drawn=8))
     assert BANDIT(asked) == BANDIT(asked)
     assert BANDIT(asked) != BANDIT(later)
-    assert BANDIT(replace(asked, resample_round=1)) == []
+    assert BANDIT(replace(asked, round_index=1)) == []
 
 
 def test_named_sources_only_are_drawn():

@@ -75,7 +75,7 @@ def test_a_step_has_its_budget_where_rewards_vary():
     indices = Counter(r.index for group in collected.kept_groups for r in group.rollouts)
     assert indices == Counter(range(32))
     assert len(collected.rank_of_rollout) == 32
-    assert history.tasks_drawn == 4
+    assert history.num_tasks_drawn == 4
 
 
 def test_group_sizes_out_of_range_are_errors():

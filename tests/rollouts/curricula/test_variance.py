@@ -9,7 +9,7 @@ from grupo.core.types import Group, Rollout, Task
 from grupo.rollouts.curricula import CurriculumRequest, VarianceAware, next_tasks
 from grupo.rollouts.curricula.variance import interleave
 from grupo.rollouts.history import History
-from grupo.rollouts.task_history import TaskHistoryStore
+from grupo.rollouts.task_history import HistoryStore
 
 TASKS = [Task(str(i), "?") for i in range(3)]
 OUTCOME = VarianceAware(outcome_coef=1.0, diversity_coef=0.0, floor=0.0)
@@ -20,11 +20,11 @@ def group(task, rewards, diversity=0.0):
     return Group(task, tuple(Rollout(reward=r, reward_terms=terms) for r in rewards))
 
 
-def request(curriculum, *steps, num_tasks=8, tasks_drawn=0):
+def request(curriculum, *steps, num_tasks=8, num_tasks_drawn=0):
     """A request after steps of groups."""
     history = History(
-        tasks_drawn=tasks_drawn,
-        task_histories=TaskHistoryStore(tuple(curriculum.requires.task_statistics)),
+        num_tasks_drawn=num_tasks_drawn,
+        task_histories=HistoryStore(tuple(curriculum.requires.task_statistics)),
     )
     for step, groups in enumerate(steps):
         history.append_groups(step, groups)
@@ -47,7 +47,7 @@ def test_half_of_the_batch_is_the_undecided_task_and_half_is_shuffled():
 
 def test_the_shuffled_half_goes_through_all_tasks():
     steps = [
-        OUTCOME(request(OUTCOME, SOLVED_BY_HALF, num_tasks=2, tasks_drawn=2 * i))[1:]
+        OUTCOME(request(OUTCOME, SOLVED_BY_HALF, num_tasks=2, num_tasks_drawn=2 * i))[1:]
         for i in range(6)
     ]
     assert Counter(task.key for tasks in steps for task in tasks) == {"0": 2, "1": 2, "2": 2}
@@ -83,7 +83,7 @@ def test_the_floor_is_added_to_every_weight():
 
 
 def test_one_request_per_step():
-    assert OUTCOME(replace(request(OUTCOME), resample_round=1)) == []
+    assert OUTCOME(replace(request(OUTCOME), round_index=1)) == []
 
 
 def test_interleaved_tasks_end_with_the_rest_of_the_longer_part():

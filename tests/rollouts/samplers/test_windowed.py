@@ -37,7 +37,7 @@ def sample(sampler, task=TASK, env=None, actor=None):
 
 def unfinished(group):
     return replace(
-        TASK, unfinished=tuple(rollout for rollout in group.rollouts if rollout.unfinished)
+        TASK, unfinished_rollouts=tuple(rollout for rollout in group.rollouts if rollout.unfinished)
     )
 
 

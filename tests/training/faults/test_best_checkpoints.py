@@ -9,7 +9,7 @@ import pytest
 from grupo.rollouts.eval_scores import best_steps
 from grupo.storage.checkpoint import CorruptRun
 from grupo.training.resume.load_run import load_checkpoint
-from grupo.training.resume.run_dir import RunFolder
+from grupo.training.resume.run_folder import RunFolder
 from grupo.util.errors import ConfigError
 from tests.helpers.fast_cases import fast_cases
 from tests.helpers.resumed_runs import assert_same_outcome

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from grupo.storage import fault_injection
-from grupo.training.resume.run_dir import RunFolder
+from grupo.training.resume.run_folder import RunFolder
 from tests.helpers.run_outcomes import differences, files, flip_bit, outcome
 
 FIVE = {"max_steps": 5}
@@ -112,7 +112,7 @@ def test_a_run_is_extended_twice_and_records_both_earlier_recipes(four, training
         (4, 4, True),
         (5, 5, True),
     ]
-    assert [folder.recipe_at(step).max_steps for step in (3, 4, 5)] == [4, 5, 6]
+    assert [folder.recipe_of_step(step).max_steps for step in (3, 4, 5)] == [4, 5, 6]
     flip_bit(four / "recipe.json", 30)
     assert "was edited or damaged" in training_process("resume", four).error
 

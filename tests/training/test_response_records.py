@@ -13,7 +13,7 @@ from grupo.training import trainer as trainer_module
 from grupo.training.collect.groups import index_rollouts
 from grupo.training.start import create_trainer
 from grupo.training.update.collate import response_spans
-from grupo.training.update.records import Trace, token_records
+from grupo.training.update.records import ActionSignals, response_records
 
 TASK = Task("sum", "2 + 2 =")
 
@@ -76,13 +76,13 @@ def three_parts() -> Rollout:
     )
 
 
-def records_of(batch: Batch, trace: Trace):
+def records_of(batch: Batch, action_signals: ActionSignals):
     (kept,) = index_rollouts([Group(TASK, (short(), three_parts()))])
-    return token_records(3, [kept], [kept], batch, trace, tokens_as_text)
+    return response_records(3, [kept], [kept], batch, action_signals, tokens_as_text)
 
 
 def test_every_response_has_its_items_and_their_numbers():
-    one, other = records_of(batch_of(), Trace())
+    one, other = records_of(batch_of(), ActionSignals())
     assert (one["step"], one["group"], len(one["responses"])) == (3, 0, 1)
     assert one["responses"][0]["advantage"] == -1.0  # a single number stands for equal ones
     first, second = other["responses"]
@@ -97,14 +97,14 @@ def test_every_response_has_its_items_and_their_numbers():
 
 
 def test_signals_of_the_last_update_are_kept_and_clipped_items_are_listed():
-    batch, trace = batch_of(), Trace()
+    batch, action_signals = batch_of(), ActionSignals()
     numbers = torch.arange(12.0).reshape(2, 6)
     for times in (1.0, 0.1):
         low = torch.tensor([[False] * 6, [True, False, True, False, False, True]])
-        trace(
+        action_signals(
             batch, {"entropy": times * numbers, "ratio": numbers * 0, "clip_frac/low": low.double()}
         )
-    _, other = records_of(batch, trace)
+    _, other = records_of(batch, action_signals)
     first, second = other["responses"]
     assert first["entropy"] == [0.6, 0.7]  # 0.1 x 6 and 0.1 x 7: columns 0 and 1 of row 1
     assert (first["ratio"], first["clipped"]) == (0.0, [0])
@@ -112,17 +112,17 @@ def test_signals_of_the_last_update_are_kept_and_clipped_items_are_listed():
 
 
 def test_the_trace_identifies_rows_of_a_minibatch_by_their_number_in_the_batch():
-    batch, trace = batch_of(), Trace()
-    trace(batch.select_rows(torch.tensor([1])), {"entropy": torch.ones(1, 1)})
-    assert list(trace) == [1]
-    one, other = records_of(batch, trace)
+    batch, action_signals = batch_of(), ActionSignals()
+    action_signals(batch.select_rows(torch.tensor([1])), {"entropy": torch.ones(1, 1)})
+    assert list(action_signals) == [1]
+    one, other = records_of(batch, action_signals)
     assert "entropy" not in one["responses"][0]
     assert other["responses"][0]["entropy"] == 1.0
 
 
 def test_forced_responses_and_untrained_rollouts_are_marked():
     group = Group(TASK, (two_turns(),))
-    (record,) = token_records(0, [group], [], EMPTY_BATCH, Trace(), tokens_as_text)
+    (record,) = response_records(0, [group], [], EMPTY_BATCH, ActionSignals(), tokens_as_text)
     first, forced, last = record["responses"]
     assert first["advantage"] is last["advantage"] is None
     assert (forced["sampled"], forced["in_loss"], forced["logp"]) == (False, False, None)
@@ -137,14 +137,14 @@ def test_rollouts_that_share_an_response_have_the_same_response_id():
     ]
     separate = Rollout((("2 + 2 =", make_response("ab", rng_key=4)),))
     group = Group(TASK, (*leaves, separate))
-    records = token_records(0, [group], [], EMPTY_BATCH, Trace(), tokens_as_text)
+    records = response_records(0, [group], [], EMPTY_BATCH, ActionSignals(), tokens_as_text)
     assert [[a["response_id"] for a in r["responses"]] for r in records] == [[0, 1], [0, 2], [3]]
 
 
 def test_an_image_is_stored_as_a_data_url():
     image = tensor_text.encode_tensor(torch.zeros(3, 2, 2, dtype=torch.uint8))
     group = Group(TASK, (Rollout((("2 + 2 =", make_response("a", image=image)),)),))
-    (record,) = token_records(0, [group], [], EMPTY_BATCH, Trace(), tokens_as_text)
+    (record,) = response_records(0, [group], [], EMPTY_BATCH, ActionSignals(), tokens_as_text)
     assert record["responses"][0]["image"].startswith("data:image/png;base64,")
 
 
@@ -154,7 +154,7 @@ def test_tokens_without_text_are_parts_of_a_character_and_other_items_are_not():
         (Rollout((("1", Response((5, 6, (0.5,)), (-1.0,) * 3)),)),),
     )
     texts = [["", "x", ""]]
-    (record,) = token_records(1, [group], [], EMPTY_BATCH, Trace(), lambda _: texts)
+    (record,) = response_records(1, [group], [], EMPTY_BATCH, ActionSignals(), lambda _: texts)
     assert record["responses"][0]["partial"] == [0]
 
 
@@ -162,7 +162,7 @@ def test_a_rank_that_writes_no_journals_makes_no_records(tmp_path, monkeypatch):
     def refuse(*arguments):
         raise AssertionError("records of a step that another rank writes")
 
-    monkeypatch.setattr(trainer_module, "token_records", refuse)
+    monkeypatch.setattr(trainer_module, "response_records", refuse)
     trainer = create_trainer(echo_recipe(grpo()).replace(max_steps=1), tmp_path / "run")
     trainer.run_folder = replace(trainer.run_folder, is_writer=False)
     with trainer.lock:

@@ -1,8 +1,8 @@
-"""The clock of a run: seconds of each step, recorded so that a resumed run repeats them.
+"""The durations of a run's steps, recorded on the disk for a resumed run.
 
 With `early_stopping.max_seconds`, the end of a run and its schedules depend on the time of its
 steps. A resumed run repeats the steps since its checkpoint. A repeated step counts the seconds of
-its first run, so that every decision from these seconds is repeated, too.
+its first pass. Every decision from these seconds is then the same again.
 """
 
 import zlib
@@ -16,12 +16,12 @@ from grupo.storage import strict_json
 from grupo.storage.checkpoint import explain_disk_errors
 from grupo.storage.journal import Journal, JournalSnapshot
 
-CLOCK_FILE = "clock.jsonl"
+STEP_DURATIONS_FILE = "clock.jsonl"
 
 
 @component
-class ClockRecord:
-    """The contents of a clock's file.
+class StepDurationsRecord:
+    """The contents of the file of step durations.
 
     Args:
         seconds: Seconds of each step, from step 1 on, up to the first damaged line.
@@ -36,35 +36,35 @@ class ClockRecord:
     torn_bytes: Measured
 
 
-class Clock(Protocol):
-    """Counts the seconds of steps."""
+class StepDurations(Protocol):
+    """Returns the seconds of each step; those of the first pass if a step is repeated."""
 
-    def restore(self) -> str:
+    def load(self) -> str:
         """Read the recorded seconds; returns a message if some are damaged."""
         ...
 
-    def counted_seconds(self, step: int, measured: float) -> float:
-        """The seconds that count for a step.
+    def first_seconds(self, step: int, measured: float) -> float:
+        """Return the seconds that the step took in its first pass.
 
         Args:
             step: The step that has ended, from 1.
-            measured: The seconds that the step took now.
+            measured: The seconds that the step took in this pass.
         """
         ...
 
 
-class UnrecordedClock:
-    """Counts the measured seconds and records nothing."""
+class UnrecordedDurations:
+    """Returns the measured seconds and records nothing."""
 
-    def restore(self) -> str:
+    def load(self) -> str:
         return ""
 
-    def counted_seconds(self, step: int, measured: float) -> float:
+    def first_seconds(self, step: int, measured: float) -> float:
         return measured
 
 
-class RecordedClock:
-    """Records the seconds of each step when it first runs, and counts these when it is repeated.
+class RecordedDurations:
+    """Records the seconds of each step in its first pass, and returns these for later passes.
 
     Args:
         path: The file of the seconds of each step; unlike a journal it is not truncated to a
@@ -75,15 +75,15 @@ class RecordedClock:
     def __init__(self, path: Path, *, is_writer: bool = True) -> None:
         self.journal = Journal(path)
         self.is_writer = is_writer
-        self.seconds: dict[int, float] = {}  # of each step that ran before
+        self.seconds: dict[int, float] = {}  # by step, for the steps that ran before
 
-    def restore(self) -> str:
+    def load(self) -> str:
         """Read the recorded seconds; returns a message if lines are damaged and were left out.
 
         Raises:
             SaveFailed: The disk did not accept the shortened file.
         """
-        record = read_clock(self.journal.path)
+        record = read_step_durations(self.journal.path)
         self.seconds = dict(enumerate(record.seconds, 1))
         if self.is_writer and (record.damage or record.torn_bytes):
             with explain_disk_errors("The run is not resumed"):
@@ -91,12 +91,12 @@ class RecordedClock:
         consequence = "; schedules and the end of the run count new times from there on"
         return f"{record.damage}{consequence}" if record.damage else ""
 
-    def counted_seconds(self, step: int, measured: float) -> float:
-        """The seconds that count for a step: the recorded seconds, or else the measured ones.
+    def first_seconds(self, step: int, measured: float) -> float:
+        """Return the recorded seconds of the step, or else record and return `measured`.
 
         Args:
             step: The step that has ended, from 1.
-            measured: The seconds that the step took now.
+            measured: The seconds that the step took in this pass.
         """
         if step not in self.seconds:
             self._write({"step": step, "seconds": measured})
@@ -109,7 +109,7 @@ class RecordedClock:
                 self.journal.append({**record, "crc32": _checksum(record)})
 
 
-def read_clock(path: Path) -> ClockRecord:
+def read_step_durations(path: Path) -> StepDurationsRecord:
     """Read the seconds of steps; a file that does not exist is empty."""
     content = path.read_bytes() if path.exists() else b""
     seconds: list[float] = []
@@ -124,7 +124,7 @@ def read_clock(path: Path) -> ClockRecord:
     is_torn = b"\n" not in rest
     place = f"{path.name}, line {len(seconds) + 1} (step {len(seconds) + 1})"
     damage = "" if is_torn else f"{place}: its bytes are not those that were written"
-    return ClockRecord(tuple(seconds), length, damage, len(rest) * is_torn)
+    return StepDurationsRecord(tuple(seconds), length, damage, len(rest) * is_torn)
 
 
 def _parse(line: bytes) -> dict[str, Any]:

@@ -4,7 +4,7 @@ import pytest
 
 from grupo.core.types import Task
 from grupo.envs import MultiTurn, RewardTerm, SingleTurn
-from grupo.envs.trial_score import trial_score_notes
+from grupo.envs.reward_function_check import check_reward_functions
 from grupo.rewards import ExactMatch
 from grupo.util.errors import ConfigError
 
@@ -13,7 +13,7 @@ CHAT = Task("k", ({"role": "user", "content": "2 + 2 ="},), "4")
 
 
 def notes(function, task=TASK):
-    return list(trial_score_notes(SingleTurn((RewardTerm("mine", function),)), task))
+    return list(check_reward_functions(SingleTurn((RewardTerm("mine", function),)), task))
 
 
 def length(task, rollout):
@@ -104,10 +104,10 @@ def test_an_error_that_may_come_from_the_answer_is_a_note(function, reason):
 def test_components_are_not_called_and_terms_are_found_at_any_depth(monkeypatch):
     monkeypatch.setattr(ExactMatch, "score", lambda *args: 1 / 0)
     env = SingleTurn((RewardTerm("correct", ExactMatch()), RewardTerm("mine", length)))
-    assert list(trial_score_notes(env, TASK)) == []
+    assert list(check_reward_functions(env, TASK)) == []
     deep = MultiTurn(SingleTurn((RewardTerm("mine", nothing),)))
     with pytest.raises(ConfigError, match="'mine' returned None"):
-        list(trial_score_notes(deep, TASK))
+        list(check_reward_functions(deep, TASK))
 
 
 def test_none_of_a_group_function_means_that_the_term_does_not_apply():

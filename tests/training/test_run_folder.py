@@ -14,7 +14,7 @@ from grupo.recipe import Recipe
 from grupo.rewards import ExactMatch
 from grupo.storage.checkpoint import NoCheckpoint, SaveFailed
 from grupo.tasks import ReasoningGym
-from grupo.training.resume.run_dir import RunFolder
+from grupo.training.resume.run_folder import RunFolder
 from grupo.training.update.records import rollout_records
 from grupo.util.errors import ConfigError
 
@@ -43,7 +43,7 @@ def test_fingerprints_are_equal_for_equal_recipes_only(run, tmp_path):
     again, lock = RunFolder.create(tmp_path / "again", RECIPE)
     other, another_lock = RunFolder.create(tmp_path / "other", RECIPE.replace(max_steps=7))
     with lock, another_lock:
-        assert again.fingerprint == run.fingerprint != other.fingerprint
+        assert again.recipe_fingerprint == run.recipe_fingerprint != other.recipe_fingerprint
 
 
 def test_a_run_does_not_continue_with_another_recipe(run):

@@ -1,4 +1,7 @@
-"""The folder of a run, with its recipe, journals, checkpoints and summary. See docs/runs.md."""
+"""The folder of a run, with its recipe, journals, checkpoints and summary. See docs/runs.md.
+
+A journal is a file of JSON lines that each step appends to: metrics, rollouts or responses.
+"""
 
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import ExitStack
@@ -14,7 +17,7 @@ from grupo.core.component import component_fields, to_code
 from grupo.recipe import Recipe
 from grupo.rollouts.replay_buffer import REPLAY_BUFFER, verify_segments
 from grupo.storage import checkpoint, strict_json
-from grupo.storage.atomic_files import make_folder, remove_unfinished, write_atomically
+from grupo.storage.atomic_files import make_folder, remove_temporary_files, write_atomically
 from grupo.storage.checkpoint import Checkpoint, CorruptRun, NoCheckpoint, explain_disk_errors
 from grupo.storage.fault_injection import kill_point
 from grupo.storage.journal import JournalSnapshot
@@ -54,15 +57,16 @@ class RunFolder:
     Args:
         folder: The path of the folder.
         recipe: The recipe of the run.
-        fingerprint: Hash of the recipe as it is stored in `recipe.json`.
-        earlier_recipes: The recipes of the run before each of its extensions, oldest first.
+        recipe_fingerprint: Hash of the recipe as it is stored in `recipe.json`.
+        earlier_recipes: The recipes of the run before each of its extensions, oldest first. The
+            `step` of an earlier recipe is the last step with this recipe, from 1.
         is_writer: Whether this process writes. Of several ranks only the first one writes.
         model_files: The GGUF files that the recipe names, with their checksums at the run's start.
     """
 
     folder: Path
     recipe: Recipe
-    fingerprint: str
+    recipe_fingerprint: str
     earlier_recipes: tuple[EarlierRecipe, ...] = ()
     is_writer: bool = True
     model_files: tuple[ModelFile, ...] = ()
@@ -72,7 +76,7 @@ class RunFolder:
         """Raise `ConfigError` if the folder is not empty.
 
         The folder may hold the merged weights from which the run starts. It may also hold a lock
-        and unfinished files, which a run leaves if it is killed before its recipe is written.
+        and temporary files, which a run leaves if it is killed before its recipe is written.
         """
         names = [path.name for path in folder.iterdir()] if folder.is_dir() else []
         entries = [x for x in names if x not in (LOCK, MERGED) and not x.startswith("tmp.")]
@@ -95,8 +99,8 @@ class RunFolder:
             make_folder(folder)
             kill_point("begin/folder")
             lock = cleanup.enter_context(Lock(folder / LOCK))
-            cls.check_empty(folder)  # again: another process may have started a run here meanwhile
-            remove_unfinished(folder)
+            cls.check_empty(folder)  # again, under the lock: another run may have begun here
+            remove_temporary_files(folder)
             write_atomically(folder / RECIPE, contents.to_text(), kill_point_prefix="begin/recipe")
             cleanup.pop_all()
         return run_folder, lock
@@ -121,24 +125,21 @@ class RunFolder:
         )
 
     @property
-    def extended_at(self) -> int:
-        """The number of steps that the run had done when it was last extended.
-
-        The number is 0 if the run was never extended.
-        """
+    def extension_step(self) -> int:
+        """The number of steps that were done when the run was last extended; 0 if it never was."""
         return max((earlier.step for earlier in self.earlier_recipes), default=0)
 
-    def recipe_at(self, step: int) -> Recipe:
+    def recipe_of_step(self, step: int) -> Recipe:
         """Return the recipe of a step.
 
-        A step from before an extension has the recipe with which it was first done, so that
-        repeating it after damage to a checkpoint gives the same bits.
+        A step from before an extension keeps its earlier recipe. If a checkpoint is damaged, a
+        resumed run can therefore repeat the step with the same result, bit for bit.
 
         Args:
             step: Number of the step, from 0.
         """
-        earlier_recipes = (x.recipe for x in self.earlier_recipes if step < x.step)
-        return next(earlier_recipes, self.recipe)
+        candidates = (earlier.recipe for earlier in self.earlier_recipes if step < earlier.step)
+        return next(candidates, self.recipe)
 
     def check_model_files(self) -> None:
         """Raise `ConfigError` if a GGUF file that the recipe names is gone or has changed."""
@@ -146,14 +147,14 @@ class RunFolder:
             model_file.check()
 
     def lock(self) -> Lock:
-        """Lock the folder for writing, and remove unfinished files.
+        """Lock the folder for writing, and remove temporary files.
 
         The lock of a process that has died is taken over.
         """
         lock = Lock(self.folder / LOCK)
         kill_point("resume/locked")
         for folder in (self.folder, self.folder / CHECKPOINTS, self.folder / MEDIA):
-            remove_unfinished(folder)
+            remove_temporary_files(folder)
         return lock
 
     def check_same_recipe(self, recipe: Recipe) -> None:
@@ -169,7 +170,7 @@ class RunFolder:
 
     @cached_property
     def journals(self) -> RunJournals:
-        """The journals of the run."""
+        """The journals of metrics, rollouts and responses."""
         return RunJournals(self.folder)
 
     def log(
@@ -185,7 +186,7 @@ class RunFolder:
             step: Number of the step, from 1.
             metrics: The metrics of the step.
             rollouts: Records of the rollouts of the step.
-            responses: Records of the rollouts of the logged groups, with their responses.
+            responses: For each rollout of the logged groups, a record of its responses.
         """
         if not self.is_writer:
             return
@@ -209,7 +210,7 @@ class RunFolder:
         """
         if not self.is_writer:
             for file_tensors in tensors.values():
-                join_collectives_of_writer(file_tensors)
+                join_collectives_of_writer(file_tensors)  # it gathers shards from every rank
             return
         with explain_disk_errors(f"Step {step} is not saved"):
             self.journals.fsync()
@@ -217,17 +218,17 @@ class RunFolder:
         checkpoint.save(
             self.folder / CHECKPOINTS,
             step,
-            {**tensors, JOURNAL_CHECKSUMS: checksums},
-            {**data, "lengths": lengths, "fingerprint": self.fingerprint},
-            keep=self.recipe.keep.last,
+            {**tensors, JOURNAL_CHECKSUMS: checksums},  # checksums of lines, as integer tensors
+            {**data, "lengths": lengths, "fingerprint": self.recipe_fingerprint},
+            keep=self.recipe.keep.last,  # number of the newest checkpoints that stay
             keep_steps=keep_steps,
         )
 
     def load(self) -> Checkpoint:
         """Load the newest complete checkpoint and truncate the journals to its step.
 
-        If a journal line is damaged that was written before the newest checkpoint, an older
-        checkpoint is loaded. The run then repeats the steps after it and writes the same lines.
+        If a journal line from before the newest checkpoint is damaged, an older checkpoint is
+        loaded. The run then repeats the steps after the older one and writes the same lines again.
 
         Raises:
             NoCheckpoint: The run was never saved. The journals are emptied.
@@ -235,35 +236,35 @@ class RunFolder:
             ConfigError: The checkpoints belong to another recipe.
         """
         try:
-            saved = checkpoint.load(self.folder / CHECKPOINTS, self.check_files)
+            loaded_checkpoint = checkpoint.load(self.folder / CHECKPOINTS, self.check_files)
         except NoCheckpoint:
             self.check_no_lost_checkpoint()
             if self.is_writer:
                 self.journals.truncate(dict.fromkeys(JOURNALS, JournalSnapshot()))
             raise
         if self.is_writer:
-            self.journals.truncate(journal_snapshots(saved))
-        return saved
+            self.journals.truncate(journal_snapshots(loaded_checkpoint))
+        return loaded_checkpoint
 
-    def check_files(self, saved: Checkpoint) -> None:
+    def check_files(self, candidate: Checkpoint) -> None:
         """Check that a checkpoint fits the recipe, the journals and the replay buffer of the run.
 
         Raises:
-            InvalidCheckpoint: A line that was written before the checkpoint is damaged or lost, or
-                the checkpoint has an earlier recipe, and a step after that recipe was replaced.
+            InvalidCheckpoint: A journal line from before the checkpoint is damaged or missing. Or:
+                the checkpoint has an earlier recipe, which was replaced before this step.
             ConfigError: The checkpoint belongs to another recipe.
         """
         last_steps = {earlier.fingerprint: earlier.step for earlier in self.earlier_recipes}
-        last_steps[self.fingerprint] = saved.step
-        if (fingerprint := saved.data["fingerprint"]) not in last_steps:
+        last_steps[self.recipe_fingerprint] = candidate.step
+        if (fingerprint := candidate.data["fingerprint"]) not in last_steps:
             raise ConfigError(f"run: the checkpoints in {self.folder} belong to another recipe.")
-        if saved.step > last_steps[fingerprint]:
+        if candidate.step > last_steps[fingerprint]:
             raise InvalidCheckpoint(
-                f"it holds step {saved.step} with an earlier recipe, which the run used only up to"
-                f" step {last_steps[fingerprint]}, where it was extended"
+                f"it holds step {candidate.step} with an earlier recipe, which an extension of the"
+                f" run replaced at step {last_steps[fingerprint]}"
             )
-        self.journals.verify(journal_snapshots(saved))
-        verify_segments(self.folder, saved.tensors.get(REPLAY_BUFFER, {}))
+        self.journals.verify(journal_snapshots(candidate))
+        verify_segments(self.folder, candidate.tensors.get(REPLAY_BUFFER, {}))
 
     def write_summary(self, summary: Mapping[str, Any]) -> None:
         """Write `summary.json`."""

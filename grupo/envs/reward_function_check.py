@@ -32,7 +32,7 @@ WRONG_FUNCTION = re.compile(
 )
 
 
-def trial_score_notes(env: object, task: Task) -> Iterator[str]:
+def check_reward_functions(env: object, task: Task) -> Iterator[str]:
     """Call each reward function that is the user's own once; yield a note on each that fails.
 
     The answer is the task's reference answer, or "1" without one. Only environments whose rewards
