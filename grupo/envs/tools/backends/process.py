@@ -50,13 +50,23 @@ def run_program(
 
 def check_works(backend: SandboxBackend) -> None:
     """Raises `ConfigError` if a backend cannot run a program that prints one word."""
-    output = run_program(backend, "print('works')", CHECK_LIMITS)
-    if output != "works":
-        first_line = (output.strip().splitlines() or ["it printed nothing"])[0]
+    if failure := trial_failure(backend, CHECK_LIMITS):
         raise ConfigError(
-            f"sandbox: {type(backend).__name__} does not work on this machine: {first_line[:200]}."
-            " Allowed: a machine with user namespaces; or remove the tool."
+            f"sandbox: {type(backend).__name__} does not work on this machine: {failure}."
+            " Allowed: a machine with user namespaces in which this user may mount /proc; or remove"
+            " the tool."
         )
+
+
+def trial_failure(
+    backend: SandboxBackend, limits: ProgramLimits, packages: Sequence[Path] = ()
+) -> str:
+    """Why a program that prints one word fails, in one line; "" if it does not."""
+    output = run_program(backend, "print('works')", limits, packages)
+    if output == "works":
+        return ""
+    lines = [line for line in output.splitlines() if not line.startswith(("Traceback", " "))]
+    return (lines or ["it printed nothing"])[0][:200]
 
 
 def _exchange(
