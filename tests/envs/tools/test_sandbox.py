@@ -277,6 +277,11 @@ def test_limits_in_which_no_program_runs_are_refused(fields, reason):
         Sandbox(**fields).check()
 
 
+@pytest.mark.usefixtures("backend")
+def test_the_longest_time_limit_is_accepted():
+    Sandbox(time_limit=1e9).check()
+
+
 def test_a_pid_namespace_has_a_proc_of_its_own():
     number = "cd -P /proc/self && basename $(pwd -P) && echo $$"
     limits = ProgramLimits(time_limit=10.0, memory_mib=64, disk_mib=1)

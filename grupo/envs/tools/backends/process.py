@@ -13,6 +13,7 @@ from grupo.envs.tools.backends.protocol import MAX_OUTPUT_BYTES, ProgramLimits, 
 from grupo.util.errors import ConfigError
 
 CHUNK_BYTES = 1 << 16
+MAX_WAIT_SECONDS = 1e6  # for longer times, `epoll` raises an error
 END_TIMEOUT = 1.0  # seconds from the kill until the last process of the sandbox has ended
 CHECK_LIMITS = ProgramLimits(time_limit=30.0, memory_mib=512, disk_mib=16)
 
@@ -102,7 +103,7 @@ def _read_while_writing(
             remaining = deadline - time.monotonic()
             if remaining <= 0:
                 raise TimeoutError
-            ready = [key.fileobj for key, _ in selector.select(remaining)]
+            ready = [key.fileobj for key, _ in selector.select(min(remaining, MAX_WAIT_SECONDS))]
             if process.stdin in ready:
                 unwritten = unwritten[_write(process.stdin, unwritten) :]
                 if not unwritten:
