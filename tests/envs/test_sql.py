@@ -64,6 +64,35 @@ def test_a_query_is_stopped_after_its_time_limit(path):
     assert time.monotonic() - start < 2
 
 
+@pytest.mark.parametrize(
+    "slow",
+    [
+        "SELECT hex(zeroblob(500000)) LIKE '%' || substr(hex(zeroblob(300000)), 1, 49000) || '1'",
+        "SELECT printf('%.*c', 1000000000, 'x')",
+        "SELECT length(replace(hex(zeroblob(400000)), hex(zeroblob(200000)) || '1', 'x'))",
+    ],
+)
+def test_one_call_of_a_function_is_stopped_after_the_time_limit(path, slow):
+    start = time.monotonic()
+    with pytest.raises(TimeoutError, match=r"no answer in 0\.1 s"):
+        Sql(path, time_limit=0.1)(slow)
+    assert time.monotonic() - start < 2
+    assert Sql(path)("SELECT 1") == "1\n1"
+
+
+def test_a_row_beyond_the_limit_of_memory_is_an_error(path):
+    columns = ", ".join(["zeroblob(1000000)"] * 600)
+    with pytest.raises(sqlite3.Error, match="needs more than 512 MiB of memory"):
+        Sql(path, time_limit=20.0)(f"SELECT {columns}")
+
+
+@pytest.mark.slow
+def test_a_query_sorts_in_memory_alone(path):
+    numbers = "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n LIMIT 1000)"
+    with pytest.raises(sqlite3.Error, match="needs more than 512 MiB of memory"):
+        Sql(path, time_limit=20.0)(f"{numbers} SELECT zeroblob(1000000) || x FROM n ORDER BY 1")
+
+
 def test_a_missing_or_invalid_database_is_a_config_error(path, tmp_path):
     Sql(path).check()
     (tmp_path / "text.db").write_text("no database at all " * 50)

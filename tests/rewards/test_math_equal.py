@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -92,16 +93,16 @@ def answer_that_raises(process, error):
 )
 def test_an_answer_that_makes_the_comparison_raise_is_an_answer_error(error, monkeypatch):
     compare = answer_that_raises(None, error)
-    monkeypatch.setattr(module._MathProcess, "compare", lambda self, *pair: compare(*pair))
+    monkeypatch.setattr(module, "_compare", compare)
     with pytest.raises(AnswerError, match=error):
         math_equal("2", "3", 5.0)
     assert math_equal("2", "2", 5.0)
 
 
 def test_a_process_that_cannot_start_is_a_math_error(monkeypatch):
-    monkeypatch.setattr(module, "_process_pool", module._process_pool.__wrapped__)
-    monkeypatch.setattr(module, "PROGRAM", "no_such_program.py")
-    with pytest.raises(MathError, match="ended the process"):
+    monkeypatch.setattr(module, "_programs", module._programs.__wrapped__)
+    monkeypatch.setattr(module, "PROGRAM", Path("no_such_program.py"))
+    with pytest.raises(MathError, match=r"at its start no_such_program\.py: ended the process"):
         math_equal("2", "2", 5.0)
 
 

@@ -4,7 +4,8 @@ from grupo.core.component import component
 from grupo.core.ranges import FiniteSeconds, NonEmptyString, PositiveInt
 from grupo.envs.tools.backends import FirstAvailable, ProgramLimits, SandboxBackend
 from grupo.envs.tools.backends.packages import package_paths
-from grupo.envs.tools.backends.process import run_program
+from grupo.envs.tools.backends.process import run_program, trial_failure
+from grupo.util.errors import ConfigError
 
 
 @component
@@ -30,11 +31,15 @@ class Sandbox:
     packages: tuple[NonEmptyString, ...] = ()
 
     def check(self) -> None:
-        """Raises `ConfigError` where no backend works, or a package cannot be had."""
+        """Raises `ConfigError` where no backend works, or no program runs with these fields."""
         self.backend.check_machine()
-        if self.packages:
-            with self.backend.launch(self._limits, package_paths(self.packages)):
-                pass
+        failure = trial_failure(self.backend, self._limits, package_paths(self.packages))
+        if failure:
+            raise ConfigError(
+                f"sandbox: a program that prints one word fails: {failure}. Allowed: a time_limit"
+                f" (here {self.time_limit}), a memory_mib ({self.memory_mib}) and a disk_mib"
+                f" ({self.disk_mib}) with which Python starts, and packages that can be mounted."
+            )
 
     def run(self, code: str) -> str:
         """The program's output, and a last line with the reason if it failed or was stopped.

@@ -2,10 +2,12 @@
 
 import re
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from grupo.envs.tools import Container, Sandbox
+from grupo.envs.tools import sandbox as sandbox_module
 from grupo.envs.tools.backends.packages import package_paths
 from grupo.util.errors import ConfigError
 
@@ -33,24 +35,70 @@ def test_a_distribution_that_is_not_installed_is_refused():
         package_paths(("scipi",))
 
 
-def test_a_distribution_without_modules_is_refused(tmp_path, monkeypatch):
-    metadata = tmp_path / "elsewhere-1.0.dist-info"
-    metadata.mkdir()
-    (metadata / "METADATA").write_text("Name: elsewhere\nVersion: 1.0\n")
-    (metadata / "RECORD").write_text(
-        "elsewhere.pth,,\n../bin/tool,,\nelsewhere-1.0.dist-info/METADATA,,\n"
-    )
+@pytest.fixture
+def install(tmp_path, monkeypatch):
+    """Installs a distribution: the files that it records, of which only some may exist."""
     monkeypatch.syspath_prepend(str(tmp_path))
-    with pytest.raises(
-        ConfigError, match="'elsewhere' has no modules, or is installed in editable"
-    ):
+
+    def _install(name, *recorded, existing=(), origin=""):
+        metadata = tmp_path / f"{name}-1.0.dist-info"
+        metadata.mkdir()
+        (metadata / "METADATA").write_text(f"Name: {name}\nVersion: 1.0\n")
+        lines = (*recorded, f"{name}-1.0.dist-info/METADATA")
+        (metadata / "RECORD").write_text("".join(f"{line},,\n" for line in lines))
+        if origin:
+            (metadata / "direct_url.json").write_text(origin)
+        for file in existing:
+            (tmp_path / file).touch()
+
+    return _install
+
+
+def test_a_distribution_without_modules_is_refused(install):
+    install("elsewhere", "elsewhere.pth", "../bin/tool", existing=["elsewhere.pth"])
+    with pytest.raises(ConfigError, match="'elsewhere' has no modules"):
         package_paths(("elsewhere",))
+
+
+def test_a_distribution_in_editable_mode_is_refused(install):
+    finder = "__editable___mine_1_0_finder.py"
+    origin = '{"dir_info": {"editable": true}, "url": "file:///home/me/mine"}'
+    install("mine", finder, existing=[finder], origin=origin)
+    with pytest.raises(ConfigError, match="'mine' is installed in editable mode, so its modules"):
+        package_paths(("mine",))
+
+
+def test_recorded_files_that_are_missing_or_lie_elsewhere_are_left_out(install):
+    install("torn", "torn.py", "gone/x.py", "/etc/passwd", "../up.py", "", existing=["torn.py"])
+    names = [path.name for path in package_paths(("torn",))]
+    assert names == ["torn-1.0.dist-info", "torn.py"]
+
+
+@pytest.mark.parametrize("origin", ["{", "[]", '{"dir_info": 3}'])
+def test_damaged_metadata_is_one_error(install, origin):
+    install("damaged", "damaged.py", existing=["damaged.py"], origin=origin)
+    with pytest.raises(ConfigError, match="'damaged' has metadata that cannot be read"):
+        package_paths(("damaged",))
+
+
+def test_a_long_name_is_cut_in_the_message():
+    with pytest.raises(ConfigError) as raised:
+        package_paths(("x" * 100_000,))
+    assert len(str(raised.value)) < 300
 
 
 def test_a_container_has_no_packages():
     sandbox = replace(SANDBOX, backend=Container())
     with pytest.raises(ConfigError, match=r"packages: a container has no packages of the host"):
         sandbox.run("print(1)")
+
+
+@pytest.mark.usefixtures("backend")
+def test_packages_that_cannot_be_mounted_are_refused_before_any_program(monkeypatch):
+    gone = (Path("/nowhere/gone.py"),)
+    monkeypatch.setattr(sandbox_module, "package_paths", lambda names: gone)
+    with pytest.raises(ConfigError, match=r"one word fails: mount: .*gone\.py.* and packages that"):
+        SANDBOX.check()
 
 
 @pytest.mark.usefixtures("backend")

@@ -1,6 +1,7 @@
 """The sandbox: what programs print, how they are stopped, and what is left of them."""
 
 import os
+import subprocess
 import tempfile
 import threading
 import time
@@ -20,7 +21,8 @@ from grupo.envs.tools.backends import (
     cgroups,
     first_available,
 )
-from grupo.envs.tools.backends.protocol import MAX_OUTPUT_BYTES
+from grupo.envs.tools.backends.namespaces import PID_NAMESPACE, isolated_command
+from grupo.envs.tools.backends.protocol import MAX_OUTPUT_BYTES, ProgramLimits
 from grupo.tasks import ReasoningGym
 from grupo.util.errors import ConfigError
 from grupo.util.parent_death import name_prefix
@@ -257,6 +259,35 @@ def test_limits_that_need_a_cgroup_are_listed_where_there_is_none(monkeypatch):
     assert sandbox.unavailable_limits() == ()
     monkeypatch.setattr(bubblewrap, "cgroup_parents", dict)
     assert "memory of the kernel" in sandbox.unavailable_limits()[0]
+
+
+@pytest.mark.usefixtures("backend")
+@pytest.mark.parametrize(
+    ("fields", "reason"),
+    [
+        (
+            {"memory_mib": 1},
+            r"fails: \w*Error.* Allowed: .* memory_mib \(1\) .* with which Python starts",
+        ),
+        ({"time_limit": 1e-300}, r"fails: \(stopped after 1e-300 s\)\. Allowed: a time_limit"),
+    ],
+)
+def test_limits_in_which_no_program_runs_are_refused(fields, reason):
+    with pytest.raises(ConfigError, match=reason):
+        Sandbox(**fields).check()
+
+
+@pytest.mark.usefixtures("backend")
+def test_the_longest_time_limit_is_accepted():
+    Sandbox(time_limit=1e9).check()
+
+
+def test_a_pid_namespace_has_a_proc_of_its_own():
+    number = "cd -P /proc/self && basename $(pwd -P) && echo $$"
+    limits = ProgramLimits(time_limit=10.0, memory_mib=64, disk_mib=1)
+    command = isolated_command(("/bin/sh", "-c", number), limits, namespaces=PID_NAMESPACE)
+    in_proc, own = subprocess.run(command, capture_output=True, text=True).stdout.split()
+    assert in_proc == own
 
 
 def test_a_sandbox_without_a_time_limit_is_refused():

@@ -38,8 +38,9 @@ CASES = [
     for marks in [() if (backend, user) == ("Bubblewrap", "ordinary user") else SLOW]
 ]
 CASES += [
-    pytest.param((backend, "this user", ("numpy", "scipy")), id=f"{backend}-packages", marks=SLOW)
+    pytest.param((backend, user, ("numpy", "scipy")), id=f"{backend}-{user}-packages", marks=SLOW)
     for backend in ("Bubblewrap", "Gvisor")
+    for user in ("this user", "ordinary user")
 ]
 
 

@@ -73,7 +73,7 @@ class Gvisor:
                 limits,
                 cgroup_files=cgroup_files,
                 more_setup=f"{package_setup(packages)}\n{_bundle_script(limits, packages)}",
-                namespaces=(*PID_NAMESPACE, "--mount-proc", "--net"),
+                namespaces=(*PID_NAMESPACE, "--net"),
             )
             yield Launch(command)
 

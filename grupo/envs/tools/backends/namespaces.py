@@ -22,8 +22,9 @@ SANDBOX_UIDS = range(61184, 65520)
 _run_numbers = itertools.count(os.getpid())
 # the scratch folder hides a folder of the host in the sandbox's mount namespace only
 SCRATCH_FOLDERS = ("/mnt", "/media", "/srv")
-# every process of the namespace is killed with unshare, also one that has not asked for that yet
-PID_NAMESPACE = ("--pid", "--fork", "--kill-child")
+# every process of the namespace is killed with unshare, also one that has not asked for that yet;
+# bubblewrap looks for its child in /proc, by the number that the child has in the namespace
+PID_NAMESPACE = ("--pid", "--fork", "--kill-child", "--mount-proc")
 KILL_WITH_PARENT = ("--pdeathsig", "KILL")  # of setpriv; the kernel forgets it with another user
 # a script of sh: the parent may have ended before setpriv asked for the signal
 IF_PARENT_RUNS = '[ "$PPID" = "$0" ] && exec "$@"'

@@ -1,13 +1,15 @@
 """Installed packages that programs in a sandbox may import."""
 
-from collections.abc import Sequence
+import json
+from collections.abc import Iterator, Sequence
 from functools import cache
-from importlib.metadata import PackageNotFoundError, distribution
+from importlib.metadata import Distribution, PackageNotFoundError, distribution
 from pathlib import Path
 
 from grupo.util.errors import ConfigError
 
 METADATA = ".dist-info"
+MAX_NAME_CHARS = 80  # of a name in a message
 
 
 def package_paths(names: Sequence[str]) -> tuple[Path, ...]:
@@ -17,7 +19,8 @@ def package_paths(names: Sequence[str]) -> tuple[Path, ...]:
         names: Names of distributions, as `pip` has them.
 
     Raises:
-        ConfigError: A distribution is not installed, or has no module of its own.
+        ConfigError: A distribution is not installed, is installed in editable mode, or has no
+            module of its own.
 
     >>> [path.name.partition("-")[0] for path in package_paths(("annotated-types",))]
     ['annotated_types', 'annotated_types']
@@ -29,17 +32,37 @@ def package_paths(names: Sequence[str]) -> tuple[Path, ...]:
 def _paths(name: str) -> Sequence[Path]:
     try:
         found = distribution(name)
+        is_editable = _is_editable(found)
+        entries = sorted(set(_entries(found)))
     except PackageNotFoundError as error:
         raise _error(name, "is not installed") from error
-    entries = {file.parts[0] for file in found.files or ()} - {"..", "__pycache__"}
-    kept = sorted(entry for entry in entries if not entry.endswith(".pth"))
-    if all(entry.endswith(METADATA) for entry in kept):
-        raise _error(name, "has no modules, or is installed in editable mode")
-    return [Path(str(found.locate_file(entry))) for entry in kept]
+    except (AttributeError, TypeError, ValueError) as error:  # from a damaged line or file
+        raise _error(name, "has metadata that cannot be read") from error
+    if is_editable:
+        raise _error(name, "is installed in editable mode, so its modules lie elsewhere")
+    paths = [Path(str(found.locate_file(entry))) for entry in entries]
+    paths = [path for path in paths if path.exists()]
+    if all(path.name.endswith(METADATA) for path in paths):
+        raise _error(name, "has no modules")
+    return paths
+
+
+def _entries(found: Distribution) -> Iterator[str]:
+    """The names in the folder of installed packages that belong to a distribution."""
+    for file in found.files or ():
+        first = file.parts[0] if file.parts else ".."
+        if not file.is_absolute() and first not in ("..", "__pycache__") and file.suffix != ".pth":
+            yield first
+
+
+def _is_editable(found: Distribution) -> bool:
+    """True if the installer noted that the modules lie in the folder of their sources."""
+    origin = json.loads(found.read_text("direct_url.json") or "{}")
+    return origin.get("dir_info", {}).get("editable", False)
 
 
 def _error(name: str, reason: str) -> ConfigError:
     return ConfigError(
-        f"sandbox: packages: {name!r} {reason}. Allowed: names of distributions that are installed"
-        " for this Python, such as 'numpy'."
+        f"sandbox: packages: {name[:MAX_NAME_CHARS]!r} {reason}. Allowed: names of distributions"
+        " that are installed for this Python, such as 'numpy'."
     )

@@ -13,6 +13,7 @@ from grupo.envs.tools.backends.protocol import MAX_OUTPUT_BYTES, ProgramLimits, 
 from grupo.util.errors import ConfigError
 
 CHUNK_BYTES = 1 << 16
+MAX_WAIT_SECONDS = 1e6  # for longer times, `epoll` raises an error
 END_TIMEOUT = 1.0  # seconds from the kill until the last process of the sandbox has ended
 CHECK_LIMITS = ProgramLimits(time_limit=30.0, memory_mib=512, disk_mib=16)
 
@@ -50,13 +51,23 @@ def run_program(
 
 def check_works(backend: SandboxBackend) -> None:
     """Raises `ConfigError` if a backend cannot run a program that prints one word."""
-    output = run_program(backend, "print('works')", CHECK_LIMITS)
-    if output != "works":
-        first_line = (output.strip().splitlines() or ["it printed nothing"])[0]
+    if failure := trial_failure(backend, CHECK_LIMITS):
         raise ConfigError(
-            f"sandbox: {type(backend).__name__} does not work on this machine: {first_line[:200]}."
-            " Allowed: a machine with user namespaces; or remove the tool."
+            f"sandbox: {type(backend).__name__} does not work on this machine: {failure}."
+            " Allowed: a machine with user namespaces in which this user may mount /proc; or remove"
+            " the tool."
         )
+
+
+def trial_failure(
+    backend: SandboxBackend, limits: ProgramLimits, packages: Sequence[Path] = ()
+) -> str:
+    """Why a program that prints one word fails, in one line; "" if it does not."""
+    output = run_program(backend, "print('works')", limits, packages)
+    if output == "works":
+        return ""
+    lines = [line for line in output.splitlines() if not line.startswith(("Traceback", " "))]
+    return (lines or ["it printed nothing"])[0][:200]
 
 
 def _exchange(
@@ -92,7 +103,7 @@ def _read_while_writing(
             remaining = deadline - time.monotonic()
             if remaining <= 0:
                 raise TimeoutError
-            ready = [key.fileobj for key, _ in selector.select(remaining)]
+            ready = [key.fileobj for key, _ in selector.select(min(remaining, MAX_WAIT_SECONDS))]
             if process.stdin in ready:
                 unwritten = unwritten[_write(process.stdin, unwritten) :]
                 if not unwritten:
