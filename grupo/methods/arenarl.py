@@ -2,6 +2,7 @@
 
 from grupo.algo.advantages import Center, ScaleByStd, UseRewardTerm, chain
 from grupo.algo.losses import Clip
+from grupo.algo.minibatches import Updates
 from grupo.core.numbers import NonNegative, PositiveInt
 from grupo.core.paper import Paper, Source
 from grupo.method import Method
@@ -15,6 +16,8 @@ def arenarl(
 
     `grupo.rewards.pairwise.tournament_scores` computes it with 2 G - 2 comparisons by a judge.
 
+    A step makes 6 updates, one on each of 6 minibatches.
+
     Args:
         group_size: G, rollouts per task.
         clip_low: ratios are at least 1 - clip_low.
@@ -22,7 +25,10 @@ def arenarl(
     """
     advantage = chain(UseRewardTerm("rank"), Center(), ScaleByStd())
     return Method(
-        sampler=GroupSampler(group_size), advantage=advantage, loss=Clip(clip_low, clip_high)
+        sampler=GroupSampler(group_size),
+        advantage=advantage,
+        loss=Clip(clip_low, clip_high),
+        updates=Updates(minibatches=6),
     )
 
 
@@ -39,8 +45,7 @@ PAPER = Paper(
     ),
     plan=(
         "scripts/travel/run-qwen3-8B.sh: 16 tasks of 16 rollouts, each padded to 6 rows, and a "
-        "global batch of 256 rows: 6 updates per step. Here one, at which the ratio is 1 and the "
-        "clip never acts"
+        "global batch of 256 rows: 6 updates per step"
     ),
     missing=(
         "The other forms of the release: anchor only, round robin, Swiss and double elimination; "
@@ -54,6 +59,7 @@ PAPER = Paper(
             "instead."
         ),
         "In the release each turn is a row, and the empty rows of the padding count in the mean.",
+        "A minibatch holds whole groups; the release cuts through groups.",
     ),
     audit=(
         "tournament, reward, clips, group and batch sizes compared with single_elimination.py and "

@@ -2,7 +2,8 @@
 
 import torch
 
-from grupo.algo.aggregation import token_mean
+from grupo.algo.advantages import Center
+from grupo.algo.aggregation import ConstantLength
 from grupo.algo.losses import WeightedReinforce
 from grupo.algo.minibatches import Updates
 from grupo.algo.ratios import CappedRatio, RatioTo
@@ -19,12 +20,17 @@ def dppo_tv(
     group_size: PositiveInt = 16,
     threshold_low: NonNegative = 0.15,
     threshold_high: NonNegative = 0.15,
-    cap: Positive = 20.0,
+    cap: Positive = 10_000.0,
+    max_length: PositiveInt = 8192,
 ) -> Method:
-    """loss = mean over all tokens of -sg(min(r, cap) M) A log pi, M the binary TV trust region.
+    """A policy gradient without ratio clip, inside a trust region M of each token's binary TV.
+
+    loss = mean over answers of 1 / max_length times the sum over tokens of
+      -sg(min(r, cap) M) A log pi
+    with A = R - mean(R), R the reward: Dr. GRPO's advantage and aggregation.
 
     M = p - q <= threshold_high where A > 0, p - q >= -threshold_low elsewhere, with p and q the
-    token's probability under policy and sampler, and r = p / q. A = (r - mean(r)) / std(r).
+    token's probability under policy and sampler, and r = p / q.
 
     A step makes 8 updates, one on each of 8 minibatches.
 
@@ -32,12 +38,14 @@ def dppo_tv(
         group_size: rollouts per task (authors' script: 16).
         threshold_low: bound of q - p where A <= 0 (authors' script: 0.15).
         threshold_high: bound of p - q where A > 0 (authors' script: 0.15).
-        cap: largest weight (verl's documented default: 20).
+        cap: largest weight (authors' script: 10,000, so that it does not act).
+        max_length: the constant, in tokens (authors' script: the generation limit, 8,192).
     """
     return Method(
         sampler=GroupSampler(group_size),
+        advantage=Center(),
         loss=WeightedReinforce(BinaryTVTrustRegion(threshold_low, threshold_high, cap)),
-        aggregation=token_mean,
+        aggregation=ConstantLength(max_length),
         updates=Updates(minibatches=8),
     )
 
@@ -57,7 +65,7 @@ class BinaryTVTrustRegion:
 
     threshold_low: NumberOrSchedule = 0.15
     threshold_high: NumberOrSchedule = 0.15
-    cap: Positive = 20.0
+    cap: Positive = 10_000.0
 
     requires = Requires(signals=("logp@sampler",))
 
@@ -73,11 +81,11 @@ PAPER = Paper(
     title="Rethinking the Trust Region in LLM Reinforcement Learning",
     use="Ratio clips restrict rare tokens and free common ones; engines disagree on rare ones.",
     tags=("clipping", "off-policy"),
-    equals_grpo_when="there is one update per step and the engine's log-probabilities are "
-    "the trainer's",
     verl="loss_mode='dppo_tv' with rollout_correction.bypass_mode=True, so that its old policy is "
-    "the sampler; its cap is clip_ratio_c, 3 from the actor's config, not 20",
+    "the sampler; norm_adv_by_std_in_grpo=False, loss_agg_mode='seq-mean-token-sum-norm' with a "
+    "loss_scale_factor; its cap is clip_ratio_c, 3 in the actor's config and 10,000 in the script",
     checked=("golden", "properties", "reference", "run"),
+    example="dppo_tv(max_length=64)",
     source=Source(
         "code",
         "verl-project/verl, examples/dppo_trainer/run_qwen30b_dppo.sh (by the authors); "
@@ -89,18 +97,12 @@ PAPER = Paper(
         "A trust region around the recomputed old policy, an ablation of the release.",
     ),
     deviations=(
-        (
-            "Advantages are divided by the standard deviation and the loss is a token mean; the "
-            "authors' script recommends Dr. GRPO's, without std and over one constant."
-        ),
-        (
-            "Weights are capped at 20, verl's documented default; the authors' script switches the "
-            "cap off."
-        ),
+        "The constant is max_length; the script sets no loss_scale_factor, and verl then divides "
+        "by the width of the padded answers.",
     ),
     audit=(
-        "mask, thresholds, group and batch sizes compared with Stable-RL's mask function and the "
-        "authors' script; arithmetic with verl 0.9.1"
+        "mask, thresholds, cap, advantage, aggregation, group and batch sizes compared with "
+        "Stable-RL's mask function and the authors' script; arithmetic with verl 0.9.1"
     ),
     shown=("docs/claims.md#reuse",),
 )

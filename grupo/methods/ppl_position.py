@@ -3,83 +3,120 @@
 import torch
 from torch import Tensor
 
-from grupo.algo.advantages import Center, ScaleByStd, StandardiseBatch, chain
+from grupo.algo.advantages import Center, ScaleByStd, chain
 from grupo.algo.advantages.intrinsic import MeanSignal
 from grupo.algo.advantages.token_table import token_index
 from grupo.algo.aggregation import token_mean
+from grupo.algo.filters import keep_nonzero_std
 from grupo.algo.losses import Clip
+from grupo.algo.minibatches import Updates
 from grupo.core import group_ops
-from grupo.core.batch import Batch, PerAction, broadcast_to_tokens
+from grupo.core.batch import Batch, PerAction, PerRollout, broadcast_to_tokens
 from grupo.core.component import component
 from grupo.core.numbers import Fraction, NonNegative, NumberOrSchedule, PositiveInt
 from grupo.core.paper import Paper, Source
-from grupo.core.requires import Requires
 from grupo.method import Method
+from grupo.rollouts.curricula import DynamicSampling, ShuffledTasks
 from grupo.rollouts.samplers import GroupSampler
 
 
 def ppl_position(
-    group_size: PositiveInt = 8, perplexity_coef: NonNegative = 0.01, position_coef: Fraction = 0.1
+    group_size: PositiveInt = 8,
+    perplexity_coef: NonNegative = 0.01,
+    position_coef: Fraction = 0.1,
+    max_resample_rounds: PositiveInt = 10,
 ) -> Method:
-    """A' = A (1 - perplexity_coef w), then A' + sign(A') b, w the log-perplexity and b a late
-    bonus.
+    """A' = (A + sign(A) b) (1 - perplexity_coef w), b a late bonus and w the log-perplexity.
 
-    Neither changes a sign. perplexity_coef = position_coef = 0 is GRPO.
+    A = (r - mean(r)) / std(r) over groups with different rewards; neither changes its sign, and
+    perplexity_coef = position_coef = 0 leaves it as it is.
+    loss = mean over all tokens of -min(R A', clip(R, 0.8, 1.28) A') with R = pi / old.
+
+    A step makes 16 updates, one on each of 16 minibatches.
 
     Args:
         group_size: rollouts per task (authors' scripts: 8).
         perplexity_coef: strength of the perplexity weight (authors' script: 0.01).
         position_coef: size of the position bonus (authors' script: 0.1).
+        max_resample_rounds: most rounds of generation in a step (max_num_gen_batches of
+            location.sh: 10; of low_ppl.sh: 5).
     """
-    advantage = chain(
-        Center(), ScaleByStd(), PerplexityWeight(perplexity_coef), PositionBonus(position_coef)
-    )
+    shaping = (PositionBonus(position_coef), PerplexityWeight(perplexity_coef))
     return Method(
+        curriculum=DynamicSampling(ShuffledTasks(), max_resample_rounds),
         sampler=GroupSampler(group_size),
-        advantage=advantage,
-        loss=Clip(0.2, 0.2),
+        filter=keep_nonzero_std,
+        advantage=chain(Center(), ScaleByStd(), *shaping),
+        loss=Clip(0.2, 0.28),
         aggregation=token_mean,
+        updates=Updates(minibatches=16),
     )
-
-
-@component
-class PerplexityWeight:
-    """x max(0, 1 - perplexity_coef w), w the log-perplexity standardised over the batch.
-
-    Args:
-        perplexity_coef: strength of the weight (alpha in the paper).
-    """
-
-    perplexity_coef: NumberOrSchedule
-
-    requires = Requires(whole_batch=True)
-
-    def __call__(self, x: Tensor, batch: Batch) -> Tensor:
-        w = StandardiseBatch(std=group_ops.population_std)(MeanSignal(factor=-1.0)(x, batch), batch)
-        return x * (1 - self.perplexity_coef * w).clamp(min=0)
 
 
 @component
 class PositionBonus:
-    """x + sign(x) position_coef sigmoid(slope (l - midpoint)), l the token's position in [0, 1].
+    """x + sign(x) min(position_coef sigmoid(slope (i / L - midpoint)), max_share |x|), (N, T).
+
+    i is the token's number from 0, L the length of its answer.
 
     Args:
         position_coef: size of the bonus (gamma in the paper).
         slope: steepness of the bonus.
         midpoint: position of half the bonus.
+        max_share: largest bonus as a fraction of |x|.
     """
 
     position_coef: Fraction
-    slope: NumberOrSchedule = 10.0
+    slope: NumberOrSchedule = 15.0
     midpoint: NumberOrSchedule = 0.5
+    max_share: Fraction = 0.5
 
     def __call__(self, x: Tensor, batch: Batch) -> PerAction:
         A = broadcast_to_tokens(x, batch)
-        last = (batch.lengths - 1).clamp(min=1)[batch.rollout, None]
-        bonus = self.position_coef * torch.sigmoid(
-            self.slope * (token_index(batch) / last - self.midpoint)
-        )
-        return A + A.sign() * bonus
+        position = token_index(batch) / batch.lengths.clamp(min=1)[batch.rollout, None]
+        bonus = self.position_coef * torch.sigmoid(self.slope * (position - self.midpoint))
+        return A + A.sign() * bonus.minimum(self.max_share * A.abs())
+
+
+@component
+class PerplexityWeight:
+    """x clip(1 - perplexity_coef w, low, high), w the answer's log-perplexity within its group.
+
+    w = (x - m) / s, m and s mean and population deviation of the group's log-perplexities without
+    outliers; s is 1 where it is at most 1e-6.
+
+    Args:
+        perplexity_coef: strength of the weight (alpha in the paper).
+        low: smallest factor.
+        high: largest factor.
+    """
+
+    perplexity_coef: NumberOrSchedule
+    low: NumberOrSchedule = 0.8
+    high: NumberOrSchedule = 1.2
+
+    def __call__(self, x: Tensor, batch: Batch) -> PerAction:
+        log_perplexity = MeanSignal(factor=-1.0)(batch.reward, batch)
+        usual = is_no_outlier(log_perplexity, batch.group)
+        distance = log_perplexity - group_ops.mean_where(usual, log_perplexity, batch.group)
+        std = group_ops.mean_where(usual, distance**2, batch.group).sqrt()
+        w = distance / std.where(std > 1e-6, 1.0)
+        factor = (1 - self.perplexity_coef * w).clamp(self.low, self.high)
+        return broadcast_to_tokens(x, batch) * broadcast_to_tokens(factor, batch)
+
+
+def is_no_outlier(x: PerRollout, group: Tensor) -> Tensor:
+    """True for values within 1.5 interquartile ranges of the quartiles of their group (Tukey).
+
+    >>> is_no_outlier(torch.tensor([1.0, 2.0, 3.0, 9.0, 5.0]), torch.tensor([0, 0, 0, 0, 1]))
+    tensor([ True,  True,  True, False,  True])
+    """
+    low, high = torch.empty_like(x), torch.empty_like(x)
+    for label in group.unique():
+        is_member = group == label
+        q1, q3 = x[is_member].quantile(x.new_tensor([0.25, 0.75]))
+        low[is_member], high[is_member] = q1 - 1.5 * (q3 - q1), q3 + 1.5 * (q3 - q1)
+    return (low <= x) & (x <= high)
 
 
 PAPER = Paper(
@@ -95,28 +132,26 @@ PAPER = Paper(
         "arXiv:2508.07534): calculate_ppl and compute_policy_loss in core_algos.py, "
         "ray_trainer.py, scripts/low_ppl.sh and location.sh",
     ),
-    plan="our choice, one update per step; the scripts have a train batch of 512 and minibatches"
-    " of 32 prompts, 16 updates",
+    plan="low_ppl.sh and location.sh: train batch 512, minibatch 32 prompts: 16 updates per step",
     missing=(
         "When to switch it on: the paper shapes from a checkpoint on the plateau of the entropy, "
         "and the code has the bonus in steps 201 to 299.",
-        "The scripts' filter of groups with equal accuracy, with new groups in their place.",
         "The scripts' penalty on the last 1,024 tokens below the length limit, and reward -1 for a "
         "wrong answer.",
     ),
     deviations=(
         "Both weights act: the paper and the scripts try each alone. Set the other one to 0.",
-        "The log-perplexity is standardised over the batch; in the code within the group, with "
-        "values beyond 1.5 interquartile ranges left out of the mean and the deviation.",
-        "The factor of the advantage is at least 0; the code clamps it to [0.8, 1.2], and "
-        "multiplies by it only where high perplexity is to count more, so low_ppl.sh trains "
+        "The factor multiplies the advantage where low perplexity is to count more, as the paper "
+        "means it; the code multiplies only where high perplexity is to, so low_ppl.sh trains "
         "without it.",
-        "The slope of the bonus is 10, and a position runs from 0 to 1; the code has 15 and l - 1 "
-        "over l at the end, and clamps the bonus to half of |A|.",
-        "The clip is 0.2; the scripts have 0.2 and 0.28.",
+        "Groups of equal rewards are dropped, in the scripts those of equal accuracy.",
+        "A round generates the missing groups only, in the scripts 3 x 512 prompts; after the last "
+        "one a step trains on fewer groups, and the scripts end with an error.",
+        "The mean is over the tokens of a minibatch, in the code over those of a micro-batch, "
+        "which counts by its share of the answers.",
     ),
     audit=(
-        "weights, bonus and constants compared with core_algos.py and the scripts; of the paper "
-        "only the abstract and public summaries could be opened"
+        "weights, bonus, filter, plan and constants compared with core_algos.py, ray_trainer.py "
+        "and the scripts; of the paper only the abstract and public summaries could be opened"
     ),
 )

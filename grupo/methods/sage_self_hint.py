@@ -66,8 +66,7 @@ PAPER = Paper(
         "all three.",
         "A hint that contains the reference answer is rejected; the code only asks for none.",
         "A rollout is correct above a reward of 0.5, the code's above 0.",
-        "The variant without a second group, SAGE-light, is the sampler AtHintLevel. Its lower "
-        "threshold is hint_trainer.yaml's, 0; run_sage.sh has 0.1.",
+        "The variant without a second group, SAGE-light, is the sampler AtHintLevel.",
         "The mean is over the tokens of a minibatch, in the release over those of a micro-batch of"
         " 4 answers.",
     ),

@@ -133,7 +133,7 @@ SAMPLED: Mapping[str, Mapping[str, Any]] = {
         "tasks": FromFunction(few_tasks),
     },
     "knapsack": {
-        "method": knapsack_rl(4, max_group_size=8),
+        "method": knapsack_rl(4, max_group_size=8).replace(updates=Updates(minibatches=2)),
         "env": env_with_reward(coarse),
         "tasks": FromFunction(few_tasks),
     },

@@ -3,6 +3,7 @@ from math import sqrt
 import pytest
 
 from grupo.algo.losses import Clip
+from grupo.algo.minibatches import Updates
 from grupo.methods.arenarl import arenarl
 from grupo.rewards.pairwise import tournament_scores
 from grupo.rollouts.samplers import GroupSampler
@@ -38,3 +39,4 @@ def test_rewards_of_the_places_of_four_rollouts():
 def test_defaults_are_the_released_runs():
     assert arenarl().sampler == GroupSampler(16)
     assert arenarl().loss == Clip(0.2, 0.28)
+    assert arenarl().updates == Updates(minibatches=6)  # 16 x 16 rollouts of 6 rows, over 256

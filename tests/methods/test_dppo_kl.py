@@ -2,6 +2,8 @@ from math import log
 
 import pytest
 
+from grupo.algo.advantages import Center
+from grupo.algo.aggregation import ConstantLength
 from grupo.algo.minibatches import Updates
 from grupo.methods.dppo_kl import BinaryKLTrustRegion, dppo_kl
 from grupo.testing.batches import make_batch, perturb_logp
@@ -35,16 +37,22 @@ def test_certain_token_has_a_finite_kl():
 
 def test_gradient_is_that_of_truncated_importance_sampling():
     pi, batch = tokens([0.5, 0.001], [0.6, 0.1], [1.0, -2.0])
-    (dppo_kl().aggregation(batch) * dppo_kl().loss(pi, batch)).sum().backward()
+    method = dppo_kl(max_length=4, cap=20.0)  # the mean of 2 answers, over 4
+    (method.aggregation(batch) * method.loss(pi, batch)).sum().backward()
     assert pi.logp.grad is not None
-    assert pi.logp.grad.flatten().tolist() == pytest.approx([-1.2 / 2, 20.0])  # 100 capped at 20
+    assert pi.logp.grad.flatten().tolist() == pytest.approx([-1.2 / 8, 5.0])  # 100 capped at 20
 
 
 def test_required_signals_and_defaults():
     assert dppo_kl().requires.all_signals == {"logp@sampler"}
     assert dppo_kl().loss.weight == BinaryKLTrustRegion(
-        threshold_low=0.05, threshold_high=0.05, cap=20.0
+        threshold_low=0.05, threshold_high=0.05, cap=10_000.0
     )
+
+
+def test_advantages_and_average_are_those_of_the_script():
+    assert dppo_kl().advantage == Center()
+    assert dppo_kl().aggregation == ConstantLength(8192)
 
 
 def test_update_plan_is_the_released_one():

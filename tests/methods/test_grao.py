@@ -50,3 +50,4 @@ def test_without_reference_answer_reduces_to_policy_gradient():
 def test_default_hyperparameters():
     assert grao().sampler == WithExpertSolution(GroupSampler(8))
     assert grao().requires.all_signals == {"sampled"}
+    assert grao().advantage == AlignmentAdvantage(0.5, 0.6)

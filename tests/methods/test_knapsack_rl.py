@@ -5,6 +5,9 @@ from math import nan
 
 import pytest
 
+from grupo.algo.aggregation import token_mean
+from grupo.algo.losses import Clip
+from grupo.algo.minibatches import Updates
 from grupo.core.types import Group, Rollout, Task
 from grupo.methods.knapsack_rl import knapsack_rl
 from grupo.rollouts.curricula import CurriculumRequest, Knapsack, ShuffledTasks, expected_gain
@@ -96,6 +99,12 @@ def test_known_success_rates_increase_fraction_of_mixed_groups():
     )
     assert best_fraction == pytest.approx(0.4052, abs=1e-3)
     assert mixed_fraction < best_fraction < 1.2 * uniform_fraction
+
+
+def test_loss_and_update_plan_are_those_of_the_script():
+    method = knapsack_rl()
+    assert (method.loss, method.aggregation) == (Clip(0.2, 0.28), token_mean)
+    assert method.updates == Updates(minibatches=8)
 
 
 def test_invalid_allocations_are_rejected():

@@ -2,8 +2,11 @@
 
 from typing import Any
 
+from grupo.algo.advantages import Center
+from grupo.algo.aggregation import token_mean
+from grupo.algo.divergences import k2
+from grupo.algo.losses import KL
 from grupo.algo.minibatches import SingleUpdate
-from grupo.catalogue.parse import parse_method
 from grupo.config.migrate.settings import (
     PLACEHOLDER_STEPS,
     PLACEHOLDER_TASKS,
@@ -12,9 +15,11 @@ from grupo.config.migrate.settings import (
 )
 from grupo.config.recipe_files import method_to_data
 from grupo.method import Method
+from grupo.methods.dppo_tv import dppo_tv
+from grupo.methods.max_rl import RelativeToMean
 
 SAMPLING = "orchestrator.train.sampling."
-METHODS = {"grpo": "dppo_tv", "max_rl": "max_rl"}
+ADVANTAGES = {"grpo": Center(), "max_rl": RelativeToMean()}
 
 
 def translate(source: OptionValues) -> dict[str, Any]:
@@ -72,9 +77,18 @@ def _policy(source: OptionValues) -> dict[str, Any]:
 
 def _method(source: OptionValues, group_size: int) -> Method:
     algorithm = str(source.get("orchestrator.algo.type", "grpo"))
-    source.used |= {"trainer.loss.type", "orchestrator.train.filter_zero_advantages"}
-    source.remarks.append("the loss is dppo_tv, the nearest to prime-rl's default loss")
-    if algorithm not in METHODS:
+    source.used.add("orchestrator.train.filter_zero_advantages")
+    if source.get("trainer.loss.type", "default") != "default":
+        source.differs("trainer.loss.type", "prime-rl's default loss is in its place")
+    if algorithm not in ADVANTAGES:
         source.remarks.append(f"orchestrator.algo.type={algorithm!r} became grpo")
-    name = METHODS.get(algorithm, "dppo_tv")
-    return parse_method(f"{name}(group_size={group_size})").replace(updates=SingleUpdate())
+    low, high = (source.number(f"trainer.loss.dppo_mask_{end}", 0.2) for end in ("low", "high"))
+    kl_coef = 2 * source.number("trainer.loss.kl_tau", 1e-3)  # of the squared log-ratio, 2 k2
+    source.remarks.append("the loss is that of dppo_tv, with a KL divergence to the sampler")
+    dppo = dppo_tv(group_size, low, high)
+    return dppo.replace(
+        advantage=ADVANTAGES.get(algorithm, Center()),
+        loss=dppo.loss + kl_coef * KL(k2, "sampler") if kl_coef else dppo.loss,
+        aggregation=token_mean,
+        updates=SingleUpdate(),
+    )

@@ -87,7 +87,8 @@ def translate_objective(source: OptionValues, length: int, prompts: int) -> Obje
     )
     _name_other_averages(source, mode, objective)
     _filters(source, objective, length)
-    for name in ("rollout_is", "rollout_rs", "bypass_mode"):
+    bypass = () if _has_sampler_ratio(source, mode) else ("bypass_mode",)
+    for name in ("rollout_is", "rollout_rs", *bypass):
         if str(source.get(f"{CORRECTION}{name}", "null")).lower() not in ("null", "none", "false"):
             source.differs(f"{CORRECTION}{name}", "the nearest are tis, seq_tis and seq_mis")
     return objective
@@ -131,11 +132,16 @@ def _policy_loss(source: OptionValues, mode: str) -> Loss:
         "dppo_tv": WeightedReinforce(BinaryTVTrustRegion(low, high, cap)),
         "dppo_kl": WeightedReinforce(BinaryKLTrustRegion(low, high, cap)),
     }
-    if mode in NEAREST:
+    if mode in NEAREST and not _has_sampler_ratio(source, mode):
         source.differs(f"{LOSS}loss_mode", f"the nearest loss is in its place: {NEAREST[mode]}")
-    elif mode not in (*losses, "vanilla"):
+    if mode not in (*losses, "vanilla"):
         source.differs(f"{LOSS}loss_mode", "grupo has no such loss; vanilla is in its place")
     return losses.get(mode) or Clip(low, high, _dual_clip(source, high, cap))
+
+
+def _has_sampler_ratio(source: OptionValues, mode: str) -> bool:
+    """Whether verl's ratio is to the sampler, as that of DPPO is here."""
+    return mode in ("dppo_tv", "dppo_kl") and source.flag(f"{CORRECTION}bypass_mode")
 
 
 def _dual_clip(source: OptionValues, high: float, cap: float) -> Any:

@@ -108,7 +108,7 @@ class HintLevel(TaskStatistic):
     """
 
     max_level: PositiveInt = 3
-    low: Probability = 0.0
+    low: Probability = 0.1  # of the authors' run script; the defaults of their trainer have 0
     high: Probability = 0.35
     success_threshold: NumberOrSchedule = 0.5
 

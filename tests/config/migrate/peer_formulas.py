@@ -1,4 +1,4 @@
-"""The updates of TRL 1.16 and verl 0.10 in numpy, written from their formulas."""
+"""The updates of TRL 1.16, verl 0.10 and prime-rl in numpy, written from their formulas."""
 
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -35,6 +35,32 @@ def trl_reference(options: Options) -> Reference:
 def verl_reference(options: Options) -> Reference:
     """The reference of verl's options, which are named without their section."""
     return Reference(partial(_verl_update, options), "verl 0.10, core_algos.py", CaseOptions())
+
+
+def prime_rl_reference(options: Options) -> Reference:
+    """The reference of prime-rl's `trainer.loss` with the advantages of its grpo.
+
+    Its loss has the ratio where ours has the log-probability times the ratio as a constant: the
+    gradients are equal.
+    """
+    return Reference(
+        partial(_prime_rl_update, options),
+        "PrimeIntellect-ai/prime-rl, trainer/rl/loss.py and orchestrator/algo/grpo.py",
+        CaseOptions(),
+        value_differs="prime-rl has the ratio, ours a log-probability with a constant weight",
+    )
+
+
+def _prime_rl_update(options: Options, case: Case) -> Update:
+    low, high = options.get("dppo_mask_low", 0.2), options.get("dppo_mask_high", 0.2)
+
+    def loss(batch: Case, pi: Mapping[str, Array]) -> complex:
+        difference = pi["logp"] - batch.signals["logp@sampler"]
+        trusted = _is_trusted("dppo_tv", low, high, batch, np.real(pi["logp"]))
+        policy_loss = -batch.advantage * np.exp(difference) * trusted
+        return token_mean(policy_loss + options.get("kl_tau", 1e-3) * difference**2, batch.mask)
+
+    return Update(_centred(case.reward, case), loss)
 
 
 def _trl_update(options: Options, case: Case) -> Update:
@@ -169,6 +195,10 @@ VERL_AVERAGES: Mapping[str, Callable[..., complex]] = {
 def _verl_policy_loss(options: Options, mode: str, batch: Case, pi: Mapping[str, Array]) -> Array:
     low, high = options.get("clip_ratio_low", 0.2), options.get("clip_ratio_high", 0.2)
     A = batch.advantage
+    if mode in ("dppo_tv", "dppo_kl"):
+        trusted = _is_trusted(mode, low, high, batch, stop_gradient(pi["logp"]))
+        weight = np.exp(stop_gradient(pi["logp"]) - batch.signals["logp@sampler"])
+        return -A * np.minimum(weight, options.get("clip_ratio_c", 3.0)) * pi["logp"] * trusted
     ratio = _ratio("token", batch, pi)
     if mode == "gspo":
         sequence = stop_gradient(_ratio("sequence", batch, pi))
@@ -183,6 +213,15 @@ def _verl_policy_loss(options: Options, mode: str, batch: Case, pi: Mapping[str,
     loss = maximum(-A * ratio, -A * clip(ratio, 1 - low, 1 + high))
     bounded = minimum(-A * options.get("clip_ratio_c", 3.0), loss)
     return np.where((A < 0) & (mode == "vanilla"), bounded, loss)
+
+
+def _is_trusted(kind: str, low: float, high: float, batch: Case, logp: Array) -> Array:
+    """True for tokens of DPPO's trust region around the sampler."""
+    A, p, q = batch.advantage, np.exp(logp), np.exp(batch.signals["logp@sampler"])
+    if kind == "dppo_tv":
+        return np.where(A > 0, p - q <= high, p - q >= -low)
+    kl = q * np.log(q / p) + (1 - q) * np.log((1 - q + 1e-8) / (1 - p + 1e-8))
+    return np.where(A > 0, (kl <= high) | (p <= q), (kl <= low) | (p >= q))
 
 
 def _verl_kl(kind: str, logp: Array, batch: Case) -> Array:

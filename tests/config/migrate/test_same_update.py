@@ -7,7 +7,12 @@ from typing import Any
 import pytest
 
 from grupo.config.migrate import Migration, migrate_file
-from tests.config.migrate.peer_formulas import MAX_LENGTH, trl_reference, verl_reference
+from tests.config.migrate.peer_formulas import (
+    MAX_LENGTH,
+    prime_rl_reference,
+    trl_reference,
+    verl_reference,
+)
 from tests.config.migrate.test_migrate import recipe_of
 from tests.reference.assembled.comparison import assert_equals_reference
 
@@ -68,6 +73,12 @@ VERL_CASES = [
     {"loss_mode": "sapo", "tau_pos": 2.0},
     {"loss_mode": "cispo", "clip_ratio_low": 0.3, "clip_ratio_high": 0.4, "entropy_coeff": 0.01},
     {"loss_mode": "gpg", "use_kl_loss": True},
+    # examples/dppo_trainer/run_qwen30b_dppo.sh
+    {"loss_mode": "dppo_tv", "bypass_mode": True, "clip_ratio": 0.15, "clip_ratio_low": 0.15,
+     "clip_ratio_high": 0.15, "clip_ratio_c": 10000.0, "norm_adv_by_std_in_grpo": False,
+     "loss_agg_mode": "seq-mean-token-sum-norm"},
+    {"loss_mode": "dppo_kl", "bypass_mode": True, "clip_ratio": 0.05, "clip_ratio_low": 0.05,
+     "clip_ratio_high": 0.05, "clip_ratio_c": 1.3},
 ]  # fmt: skip
 
 
@@ -91,6 +102,7 @@ def migrate_verl(folder, options: Mapping[str, Any]) -> Migration:
         "lam": "algorithm.",
         "gamma": "algorithm.",
         "adv_estimator": "algorithm.",
+        "bypass_mode": "algorithm.rollout_correction.",
     }
     values = {"adv_estimator": "grpo", **options}
     arguments = [
@@ -121,6 +133,18 @@ def test_update_of_verl_is_kept(tmp_path, options):
     migration = migrate_verl(tmp_path, options)
     assert not migration.untranslated
     assert_equals_reference(recipe_of(migration.text).method, verl_reference(options))
+
+
+@pytest.mark.parametrize(
+    "options", [{}, {"dppo_mask_low": 0.05, "dppo_mask_high": 0.1}, {"kl_tau": 0.5}], ids=name_of
+)
+def test_update_of_prime_rl_is_kept(tmp_path, options):
+    file = tmp_path / "rl.toml"
+    values = "".join(f"{name} = {value}\n" for name, value in options.items())
+    file.write_text(f"[orchestrator]\ngroup_size = 4\n[trainer.loss]\n{values}")
+    migration = migrate_file(file)
+    assert not migration.untranslated
+    assert_equals_reference(recipe_of(migration.text).method, prime_rl_reference(options))
 
 
 @pytest.mark.parametrize(
@@ -157,6 +181,7 @@ def test_option_of_trl_without_equal_is_named(tmp_path, options, named):
         ({"loss_mode": "sapo", "entropy_coeff": 0.1}, "entropy_coeff"),
         ({"clip_ratio_c": 1.1}, "clip_ratio_c"),
         ({"loss_mode": "clip_cov"}, "policy_loss.loss_mode"),
+        ({"loss_mode": "dppo_tv"}, "policy_loss.loss_mode"),
         ({"loss_mode": "dro"}, "policy_loss.loss_mode"),
         ({"kl_loss_type": "full", "use_kl_loss": True}, "kl_loss_type"),
         ({"loss_agg_mode": "word-mean"}, "loss_agg_mode"),

@@ -91,10 +91,13 @@ def cppo(case: Case) -> Update:
 
 
 @reference(
-    "knapsack_rl", "arXiv:2509.25849: GRPO on groups of allocated sizes", groups=(2, 7, 3, 3)
+    "knapsack_rl",
+    "liziniu/KnapsackRL, examples/knapsack_trainer/run_knapsack_grpo_7b.sh: GRPO of verl on groups"
+    " of allocated sizes",
+    groups=(2, 7, 3, 3),
 )
 def knapsack_rl(case: Case) -> Update:
-    return Update(z_score(case.reward, case.group), ppo_loss())
+    return Update(z_score(case.reward, case.group), ppo_loss(token_mean, 0.2, 0.28), minibatches=8)
 
 
 @reference(

@@ -144,7 +144,7 @@ def expo_self_explanation(case: Case) -> Update:
 
 @reference(
     "grao",
-    "arXiv:2508.07750, eq. 2 to 4",
+    "arXiv:2508.07750, eq. 2 to 4 and the training details",
     groups=(5, 5, 5),
     signals={"sampled": WHOLE_DEMONSTRATIONS},
 )
@@ -160,7 +160,7 @@ def grao(case: Case) -> Update:
             y = np.flatnonzero((batch.group == g) & given)[0]
             exploration = np.mean(a[own] * likelihood[own])
             alignment = np.mean(a[own] * (likelihood[own] - likelihood[y]))
-            objectives.append(exploration + 0.5 * a[y] * likelihood[y] + 0.5 * alignment)
+            objectives.append(exploration + 0.5 * a[y] * likelihood[y] + 0.6 * alignment)
         return -np.mean(objectives)
 
     return Update(None, loss)

@@ -9,6 +9,7 @@ from tests.reference.assembled_numpy.formulas import (
     k3,
     maximum,
     mean_of_row_means,
+    mean_of_row_sums,
     minimum,
     row_mean,
     row_sum,
@@ -60,22 +61,27 @@ def bapo(case: Case) -> Update:
 
 
 def dppo(case: Case, is_kept) -> Update:
-    """The masked loss; `is_kept(logp, engine_logp, advantage)` is True inside the trust region."""
+    """The masked loss over 6, with a cap of 1.5.
+
+    `is_kept(logp, engine_logp, advantage)` is True inside the trust region.
+    """
 
     def loss(batch, pi):
         engine_logp = batch.signals["logp@sampler"]
         logp = stop_gradient(pi["logp"])
         weight = np.minimum(np.exp(logp - engine_logp), 1.5)
         keep = is_kept(logp, engine_logp, batch.advantage)
-        return token_mean(-batch.advantage * weight * keep * pi["logp"], batch.mask)
+        per_action = -batch.advantage * weight * keep * pi["logp"]
+        return mean_of_row_sums(per_action, batch.mask) / 6
 
-    return Update(z_score(case.reward, case.group), loss, minibatches=8)
+    return Update(case.reward - group_mean(case.reward, case.group), loss, minibatches=8)
 
 
 @reference(
     "dppo_kl",
-    "sail-sg/Stable-RL, verl/trainer/ppo/core_algos.py: dppo_binary_kl",
-    code="dppo_kl(cap=1.5)",
+    "sail-sg/Stable-RL, verl/trainer/ppo/core_algos.py: dppo_binary_kl; verl-project/verl,"
+    " examples/dppo_trainer/run_qwen30b_dppo.sh",
+    code="dppo_kl(cap=1.5, max_length=6)",
 )
 def dppo_kl(case: Case) -> Update:
     def is_kept(logp, engine_logp, advantage):
@@ -88,8 +94,9 @@ def dppo_kl(case: Case) -> Update:
 
 @reference(
     "dppo_tv",
-    "sail-sg/Stable-RL, verl/trainer/ppo/core_algos.py: dppo_binary_tv",
-    code="dppo_tv(cap=1.5)",
+    "sail-sg/Stable-RL, verl/trainer/ppo/core_algos.py: dppo_binary_tv; verl-project/verl,"
+    " examples/dppo_trainer/run_qwen30b_dppo.sh",
+    code="dppo_tv(cap=1.5, max_length=6)",
 )
 def dppo_tv(case: Case) -> Update:
     def is_kept(logp, engine_logp, advantage):

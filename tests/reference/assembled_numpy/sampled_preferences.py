@@ -74,7 +74,7 @@ def spo_selfplay(case: Case) -> Update:
 )
 def arenarl(case: Case) -> Update:
     loss = ppo_loss(high=0.28)
-    return Update(z_score(case.terms["rank"], case.group), loss)
+    return Update(z_score(case.terms["rank"], case.group), loss, minibatches=6)
 
 
 @reference(

@@ -185,3 +185,30 @@ def ce_gppo(case: Case) -> Update:
         return token_mean(-a * kept, batch.mask)
 
     return Update(z_score(case.reward, case.group), loss, minibatches=8)
+
+
+@reference(
+    "ppl_position",
+    "RUCAIBox/Slow_Thinking_with_LLMs, entropy2performance: calculate_ppl and compute_policy_loss"
+    " of core_algos.py; scripts/low_ppl.sh, location.sh. The weight multiplies, as the record says",
+    code="ppl_position(perplexity_coef=0.15, position_coef=0.6)",
+    groups=(6, 5, 4),
+    lengths=(7, 4, 1, 6, 5, 7, 1, 4, 6, 7, 7, 5, 4, 7, 5),
+)
+def ppl_position(case: Case) -> Update:
+    kept = group_std(case.reward, case.group) > 0
+    case = case.select(kept)
+    a = z_score(case.reward, case.group)[:, None]
+    position = (np.cumsum(case.mask, 1) - 1) / case.lengths[:, None]
+    bonus = np.minimum(0.6 / (1 + np.exp(-15 * (position - 0.5))), 0.5 * np.abs(a))
+    log_perplexity = -(case.old_logp * case.mask).sum(1) / case.lengths
+    score = np.zeros(len(case.reward))
+    for g in np.unique(case.group):
+        x = log_perplexity[case.group == g]
+        q1, q3 = np.quantile(x, 0.25), np.quantile(x, 0.75)
+        usual = x[(x >= q1 - 1.5 * (q3 - q1)) & (x <= q3 + 1.5 * (q3 - q1))]
+        std = usual.std() if usual.std() > 1e-6 else 1.0
+        score[case.group == g] = (x - usual.mean()) / std
+    weight = np.clip(1 - 0.15 * score, 0.8, 1.2)[:, None]
+    loss = ppo_loss(token_mean, 0.2, 0.28)
+    return Update((a + np.sign(a) * bonus) * weight, loss, minibatches=16, kept=kept)

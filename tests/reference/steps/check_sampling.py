@@ -14,6 +14,7 @@ from grupo.methods.dapo import dapo
 from grupo.methods.dler import dler
 from grupo.methods.forking_tokens import forking_tokens
 from grupo.methods.online_difficulty_filtering import online_difficulty_filtering
+from grupo.methods.ppl_position import ppl_position
 from grupo.methods.prime import prime
 from grupo.methods.prorl import prorl
 from grupo.methods.prs_vspo import prs_vspo
@@ -207,6 +208,7 @@ CHECKS: dict[str, Callable[[], None]] = {
     "online_difficulty_filtering": partial(
         check_refilling, online_difficulty_filtering(), accuracy_within(0.25, 0.75), EIGHTHS
     ),
+    "ppl_position": partial(check_refilling, ppl_position(), differs, MIXED),
     "prime": partial(check_refilling, prime(), accuracy_within(0.2, 0.8), TENTHS),
     "prorl": partial(check_refilling, prorl(), differs, MIXED),
     "prs_vspo": check_value_sampling,
