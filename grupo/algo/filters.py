@@ -30,7 +30,7 @@ class StepFilter(Protocol):
     def finish_step(
         self, kept: Sequence[Group], sampled: Sequence[Group], num_groups: int, /
     ) -> Sequence[Group]:
-        """The groups that are trained on, of which the first `num_groups` will be.
+        """Return the groups in order of preference; the first `num_groups` are trained on.
 
         Args:
             kept: The groups that the filter kept in each round.
@@ -43,9 +43,9 @@ class StepFilter(Protocol):
 def filter_step(
     group_filter: Filter, kept: Sequence[Group], sampled: Sequence[Group], num_groups: int
 ) -> Sequence[Group]:
-    """The last pass of a filter, over all groups of a step; arguments as of `finish_step`.
+    """Select the groups to train on from all groups of a step, at most `num_groups`.
 
-    At most `num_groups` groups are left.
+    The arguments are those of `StepFilter.finish_step`.
     """
     if isinstance(group_filter, StepFilter):
         kept = group_filter.finish_step(kept, sampled, num_groups)

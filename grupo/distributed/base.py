@@ -31,7 +31,7 @@ class Ranks(Protocol):
         ...
 
     def start_rank_report(self, file: Path) -> None:
-        """Write a report about all ranks to a file, each second from now on."""
+        """Write where each rank is to a file, each second from now on; a single rank deletes it."""
         ...
 
     def exchange(self, data: bytes, phase: Phase, channel: Channel = "update") -> list[bytes]:

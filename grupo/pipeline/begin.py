@@ -1,4 +1,4 @@
-"""The recipe with which a stage begins: with the seed, weights and tasks of this execution."""
+"""Makes the recipe of a stage's execution: sets its seed, start weights, tasks and models."""
 
 import os
 from collections.abc import Mapping
@@ -42,7 +42,7 @@ def recipe_of_round(recipe: Recipe, round_number: int) -> Recipe:
     """The recipe with the seed of a round and the held-out tasks of the first round.
 
     Args:
-        recipe: The recipe, whose seed is that of the first round.
+        recipe: The recipe with the seed of the first round.
         round_number: Number of the round, from 1.
     """
     if round_number == 1:
@@ -126,9 +126,9 @@ def _write_merged_weights(
 
 
 def _full_weights(run: Path, checkpoint: str) -> Mapping[str, Tensor]:
-    """All weights of a run's model by name, into which its adapters are merged.
+    """All weights of a run's model by name, with its adapters merged into them.
 
-    The weights of a model without adapters are read one at a time, when they are used.
+    Without adapters, each tensor is read from the checkpoint when it is used.
     """
     recipe = RunFolder.open(run).recipe
     loaded_checkpoint = load_checkpoint(run, recipe, checkpoint)

@@ -22,20 +22,21 @@ def verified_loop(
     attempts: int = 8,
     rounds: int = 1,
 ) -> Pipeline:
-    """Stages `search`, `pairs`, `align`, `rates` and `search_again`, each from the one before.
+    """Stages `search`, `pairs`, `align`, `rates` and `search_again`.
 
-    The verifier reads new rollouts of the policy after `search`. Four fifths of the tasks whose
-    four rollouts it solved then are left out of `search_again`, as in the source.
+    The stage `pairs` samples new rollouts of the policy after `search`, and the verifier makes
+    pairs of them. The stage `rates` samples four rollouts of each task. Of the tasks that all four
+    rollouts solve, four fifths are left out of `search_again`, as in the source.
 
     Args:
-        search: RL on all tasks, with an outcome reward; the verifier's checks are reward terms of
+        search: RL on all tasks, with an outcome reward. The verifier's checks are reward terms of
             weight 0.
-        align: Training on pairs, such as `dpo()`; its tasks are replaced by the pairs.
-        again: RL after it, in the source with half the learning rate; its tasks are replaced by
-            those of `search` that are left.
+        align: Training on pairs, such as `dpo()`. The pairs replace its tasks.
+        again: RL after `align`; the source halves the learning rate. The remaining tasks of
+            `search` replace its tasks.
         rows: The verifier: returns the pairs of a group, as `VerifiedPairs` does.
-        attempts: Rollouts per task that the verifier reads.
-        rounds: How often the loop runs.
+        attempts: Number of sampled rollouts per task that the verifier reads.
+        rounds: Number of times that the loop runs.
     """
     unsolved = SurveyedTasks("rates", ThinnedAbove("pass_rate", 1.0, share=0.8))
     return Pipeline(

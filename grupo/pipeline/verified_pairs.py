@@ -17,13 +17,15 @@ Solves = Callable[[Rollout], bool]
 class VerifiedPairs:
     """The longest rollout without a flaw as `chosen`, against one rollout of each flaw.
 
-    A rollout is wrong if it does not solve its task; otherwise its flaw is the first check that is
-    not above 1/2. The column `flaw` has its name. A group has no row without a flawless rollout.
+    A rollout is wrong if it does not solve its task. The flaw of another rollout is the first check
+    that is not above 1/2. The column `flaw` has the name of the flaw. Without a rollout that has no
+    flaw, a group has no row.
 
     Args:
         checks: Reward terms that are 1 for a rollout that passes, in the order of precedence.
-        reflection: Text between the thoughts of a wrong rollout and those of the chosen one, as
-            `chosen` against the wrong rollout in a further row, `unreflected`; "" makes none.
+        reflection: With a text, a further row `unreflected` has as `chosen` the thoughts of a wrong
+            rollout, this text and the thoughts of the chosen rollout. The wrong rollout is
+            `rejected`. "" makes no such row.
         tag: Name of the tag around the thoughts, without brackets.
 
     >>> from grupo.core.types import Response

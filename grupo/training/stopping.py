@@ -25,8 +25,8 @@ class StopInputs:
     Args:
         step: Number of steps done.
         eval_scores: Scores of each evaluation, by its label.
-        generated_tokens: Tokens generated, without those of evaluations.
-        training_seconds: Seconds of all steps.
+        generated_tokens: Number of tokens generated for training, without evaluations.
+        training_seconds: Seconds of all steps. A repeated step counts as in its first execution.
         kl: KL divergence of the last step, in nats per token; NaN if it was not measured.
     """
 
@@ -38,13 +38,13 @@ class StopInputs:
 
     @classmethod
     def of_checkpoint(cls, checkpoint: Checkpoint) -> "StopInputs":
-        """The progress of a run when a checkpoint was saved."""
+        """The numbers of a run when a checkpoint was saved."""
         names = ("eval_scores", "generated_tokens", "training_seconds", "kl")
         return cls(checkpoint.step, *(checkpoint.data[name] for name in names))
 
 
 def stop_reason(recipe: Recipe, progress: StopInputs) -> str:
-    """Why a run ends, with the field of the recipe that says so; "" if it goes on.
+    """Why a run ends, with the field of the recipe that ends it; "" if the run continues.
 
     Args:
         recipe: The recipe of the run.
@@ -132,8 +132,8 @@ def saved_best_steps(recipe: Recipe, step: int, eval_scores: Mapping[str, Any]) 
 def run_summary(recipe: Recipe, step: int, data: Mapping[str, Any]) -> dict[str, Any]:
     """The contents of `summary.json`.
 
-    `tokens` includes the steps that asynchronous rollouts generated ahead and that the run, stopped
-    early, never trained on; the ledger has them as `tokens/generated_ahead`.
+    A run that stopped early may have generated rollouts ahead and never trained on them. `tokens`
+    includes their tokens, and the ledger has them as `tokens/generated_ahead`.
 
     Args:
         recipe: The recipe of the run.

@@ -1,4 +1,4 @@
-"""Messages about calls of an environment that take long, which may be calls that never end."""
+"""Messages about calls of an environment that take long and may never end."""
 
 import time
 from collections.abc import Generator, Iterator

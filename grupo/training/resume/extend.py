@@ -110,13 +110,17 @@ def _check_has_steps_left(recipe: Recipe, newest: Checkpoint) -> None:
         )
 
 
-def _write_recipe_file(
-    run_folder: RunFolder, recipe: Recipe, last_step: int, was_finished: bool
-) -> None:
+def _write_recipe_file(run_folder: RunFolder, recipe: Recipe, step: int, finished: bool) -> None:
     """Remove the summary, because the run is no longer finished, and replace `recipe.json`.
 
     If the process is killed in between, the run still has its earlier recipe. When the run is
     resumed, it writes its summary again.
+
+    Args:
+        run_folder: The folder, with the recipe that is replaced.
+        recipe: The new recipe.
+        step: Number of steps done, the last step of the replaced recipe.
+        finished: Whether the run had ended at this step.
     """
     folder = run_folder.folder
     kill_point("extend/begun")
@@ -126,18 +130,11 @@ def _write_recipe_file(
     kill_point("extend/summary_removed")
     # after a damaged checkpoint, the newest one may be older than an earlier extension
     earlier_recipes = (
-        replace(
-            entry,
-            step=min(entry.step, last_step),
-            finished=entry.finished and entry.step <= last_step,
-        )
+        replace(entry, step=min(entry.step, step), finished=entry.finished and entry.step <= step)
         for entry in run_folder.earlier_recipes
     )
-    replaced_recipe = EarlierRecipe(
-        run_folder.recipe_fingerprint, run_folder.recipe, last_step, was_finished
-    )
-    all_earlier = (*earlier_recipes, replaced_recipe)
-    text = RecipeFile(recipe, all_earlier, run_folder.model_files).to_text()
+    replaced = EarlierRecipe(run_folder.recipe_fingerprint, run_folder.recipe, step, finished)
+    text = RecipeFile(recipe, (*earlier_recipes, replaced), run_folder.model_files).to_text()
     write_atomically(folder / RECIPE, text, kill_point_prefix="extend/recipe")
 
 

@@ -30,12 +30,12 @@ def with_model(recipe: Recipe, model: str) -> Recipe:
 
     Args:
         recipe: The recipe; a policy that starts from a run or adapters must be a `CausalLM`.
-        model: As for `policy.model`; or the folder of a run, whose newest checkpoint is the start,
-            `RUN@best` or `RUN@STEP`; or a folder with adapters of peft.
+        model: A model as for `policy.model`, a folder with adapters of peft, or a run. `RUN` starts
+            from the newest checkpoint, `RUN@best` from the best one, and `RUN@STEP` from a step.
 
     Raises:
-        ConfigError: It is no name of a folder; or the run or the adapters cannot be the start of
-            this policy.
+        ConfigError: `model` is not the name of a folder. Or the policy cannot start from the run or
+            the adapters.
     """
     check_model_name(model)
     run, at, choice = model.rpartition("@")

@@ -28,8 +28,9 @@ class BatchBuilder:
         method: The method of the step, with resolved schedules.
         policy: The policy before the update.
         aux_models: The reference policy and other auxiliary models.
-        task_history: Returns the earlier rewards of a task.
-        recomputes_old_logp: Whether old log-probs are the trainer's in place of the sampler's.
+        task_history: Returns the states of the method's statistics for a task.
+        recomputes_old_logp: Whether the trainer computes the old log-probs. Otherwise the
+            sampler's log-probs are used.
         ranks: The processes that share the rows.
         run_forward_passes: Runs a function of forward passes, which may run out of memory.
     """
@@ -76,7 +77,7 @@ class BatchBuilder:
         return add_signals(self.policy, models, batch, self.method.requires.signals, self.ranks)
 
     def _recomputed_old_logp(self, batch: Batch) -> Tensor:
-        """Log-probs under the trainer's policy, where it sampled or scored the action here."""
+        """The trainer's log-probs, for actions that have a log-prob in this context."""
         has_logp = (batch.signals["sampled"] > 0) | (batch.old_logp != 0)
         on_policy = has_logp & (batch.signals["off_context"] == 0)
         if not on_policy.any():
@@ -86,11 +87,11 @@ class BatchBuilder:
 
 
 def must_recompute_old_logp(recipe: Recipe, sampler_mismatch: float) -> bool:
-    """Whether the sampler's log-probs are too far from the trainer's to be the old ones.
+    """Whether the sampler's log-probs differ too much from the trainer's to be the old log-probs.
 
     Args:
         recipe: The recipe of the run, with its tolerance.
-        sampler_mismatch: The mean difference as it was last measured, in nats; may be NaN.
+        sampler_mismatch: The mean difference that was measured last, in nats; may be NaN.
     """
     tolerance = recipe.old_logp_tolerance
     if tolerance is None:

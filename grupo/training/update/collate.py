@@ -32,7 +32,7 @@ def collate(
     Args:
         groups: The groups to train on.
         encode: Encodes the contexts, each given as a rollout, as the policy's `inputs`.
-        task_history: Returns the earlier rewards of a task; empty by default.
+        task_history: Returns the states of the method's statistics for a task; empty by default.
     """
     rollouts = [rollout for group in groups for rollout in group.rollouts]
     # a row is the list of its placed responses

@@ -22,9 +22,9 @@ SCALE = 10.0**DIGITS
 class ActionSignals(dict[int, dict[str, list[float]]]):
     """Signals of the policy at each action of a batch, by row and name, T numbers each.
 
-    Numbers are those of the last update of a row. `ratio` is log pi - log pi_old. Rows that cannot
-    have a gradient are not evaluated and are absent. `batch.inputs` must number the rows: `row`
-    (N,).
+    The signals of a row are from its last update. `ratio` is log pi - log pi_old. Rows that cannot
+    have a gradient are not evaluated and are absent. `batch.inputs["row"]`, (N,), must number the
+    rows.
     """
 
     def __call__(self, batch: Batch, signals: Mapping[str, Tensor]) -> None:
@@ -44,10 +44,10 @@ def response_records(
 ) -> list[Any]:
     """Records of rollouts with their responses, in the order of `rollout_records`.
 
-    A record holds, for each response, the observation before it, its items, and numbers per item: a
-    list, a single number if all are equal, null where a number is unknown. `partial` has the
-    places of tokens without text, whose character a later token completes. `response_id` is equal
-    for rollouts of a group that share the response.
+    A record holds, for each response, the observation before it, its items, and numbers per item.
+    Numbers per item are a list, or a single number if all are equal; an unknown number is null.
+    `partial` has the places of tokens without text: a later token completes their character.
+    Rollouts of a group that share a response have the same `response_id` for it.
 
     Args:
         step: Number of the step, from 1.
@@ -99,11 +99,11 @@ class _TokenValues:
         if rollout.index not in self.positions:
             return [{} for _ in spans]
         rows = self.rows_by_rollout[self.positions[rollout.index]]
-        return [self._values_at(rows[row], columns) if rows else {} for row, columns in spans]
+        return [self._values_at(rows[row], positions) if rows else {} for row, positions in spans]
 
-    def _values_at(self, row: int, columns: slice) -> dict[str, Any]:
-        signals = {name: x[columns] for name, x in self.action_signals.get(row, {}).items()}
-        record: dict[str, Any] = {"advantage": _nan_to_null(self.advantage[row][columns])}
+    def _values_at(self, row: int, positions: slice) -> dict[str, Any]:
+        signals = {name: x[positions] for name, x in self.action_signals.get(row, {}).items()}
+        record: dict[str, Any] = {"advantage": _nan_to_null(self.advantage[row][positions])}
         for name in ("ratio", "entropy"):
             if name in signals:
                 record[name] = _nan_to_null(signals[name])

@@ -35,9 +35,9 @@ class ReplayedStep:
     """A step after its replay.
 
     Args:
-        collected: Its groups; those trained on are without the rollouts that drawn ones replace,
-            and each drawn rollout is a group of its own.
-        batch: The batch of these groups, with advantages.
+        collected: The groups of the step. The kept groups have lost the rollouts that drawn
+            rollouts replace, and each drawn rollout is a separate kept group.
+        batch: The batch of the kept groups, with advantages.
         metrics: The metrics of the replay, by name.
     """
 
@@ -54,7 +54,7 @@ class Replayer:
         replay_buffer: The replay buffer.
         collate: Collates the groups that are trained on, without measured signals.
         add_method_signals: Adds the signals that the method reads to a batch.
-        ranks: The processes that train together; the first one writes and reads the rollouts.
+        ranks: The processes that train together. Rank 0 writes and reads the stored rollouts.
     """
 
     replay_buffer: ReplayBuffer
@@ -65,14 +65,14 @@ class Replayer:
     def __call__(
         self, rule: ReplayRule, collected: CollectedGroups, batch: Batch, step: int, seed: int
     ) -> ReplayedStep:
-        """Draw from the buffer, train on the drawn rollouts, and add rollouts of the step to it.
+        """Add drawn rollouts to the batch, and rollouts of the step to the buffer.
 
-        A step without groups to train on draws nothing.
+        A step without kept groups draws nothing.
 
         Args:
             rule: Chooses the rollouts.
             collected: The groups of the step.
-            batch: Their batch, with advantages.
+            batch: The batch of the kept groups, with advantages.
             step: Number of the step, from 0.
             seed: Seed of the run.
         """
@@ -93,7 +93,7 @@ class Replayer:
         return ReplayedStep(collected, batch, metrics)
 
     def _read_stored(self, positions: Sequence[int]) -> list[StoredRollout]:
-        """The drawn rollouts; with several ranks, those that the first one reads."""
+        """The drawn rollouts. Of several ranks, rank 0 reads them and broadcasts them."""
         if self.ranks.size == 1 or not positions:
             return [self.replay_buffer.read(i) for i in positions]
         first = self.ranks.rank == 0
@@ -115,7 +115,7 @@ class Replayer:
         plan: ReplayPlan,
         drawn: Sequence[StoredRollout],
     ) -> tuple[CollectedGroups, Batch]:
-        """The groups that are trained on, and their batch."""
+        """The groups of the step with the drawn rollouts, and the batch of the kept groups."""
         groups = (*_remaining(collected.kept_groups, plan.trained), *map(_group_of, drawn))
         collected = replace(collected, kept_groups=groups)
         if not groups:
@@ -127,7 +127,7 @@ class Replayer:
         return collected, self._with_signals(joined, fresh, torch.tensor(rows, dtype=torch.long))
 
     def _with_signals(self, joined: Batch, fresh: Batch, rows: Tensor) -> Batch:
-        """The joined batch with measured signals; those of the step's rows are known."""
+        """Add measured signals to the joined batch; only the drawn rows need to be measured."""
         measured = self.add_method_signals(joined.select_rows(rows)).signals if len(rows) else {}
         signals = {}
         for name in {**fresh.signals, **measured}:
@@ -157,10 +157,10 @@ def stored_rollouts(groups: Sequence[Group], batch: Batch, admitted: Tensor) -> 
 
 
 def _rows(values: Tensor, rollout: Rollout, rows: Sequence[int]) -> ValuesPerAction:
-    """The values at the columns of a rollout's rows, without padding."""
+    """The values in the rows of a rollout, without padding."""
     ends = [0] * len(rows)
-    for row, columns in response_spans(rollout):
-        ends[row] = max(ends[row], columns.stop)
+    for row, positions in response_spans(rollout):
+        ends[row] = max(ends[row], positions.stop)
     return tuple(tuple(values[row, :end].tolist()) for row, end in zip(rows, ends, strict=True))
 
 
@@ -172,14 +172,14 @@ def _remaining(groups: Sequence[Group], trained: Tensor) -> list[Group]:
 
 
 def _group_of(drawn: StoredRollout) -> Group:
-    """A drawn rollout as a group of its own."""
+    """A drawn rollout as a separate group."""
     observations = [observation for observation, _ in drawn.rollout.turns]
     task = Task(drawn.task_key, observations[0], source=drawn.task_source)
     return Group(task, (mark_replayed(drawn.rollout),))
 
 
 def _with_fresh(joined: Batch, fresh: Batch) -> Batch:
-    """The joined batch, whose first rows have the log-probs and advantages of the fresh ones."""
+    """Write the log-probs and advantages of the step's own rows into the first rows."""
     return replace(
         joined,
         old_logp=_place(joined.old_logp.clone(), fresh.old_logp),
@@ -188,7 +188,7 @@ def _with_fresh(joined: Batch, fresh: Batch) -> Batch:
 
 
 def _with_stored(joined: Batch, rows: range, drawn: Sequence[StoredRollout]) -> Batch:
-    """The joined batch, whose last rows have the stored log-probs and advantages."""
+    """Write the stored log-probs and advantages into the last rows."""
     old_logp = joined.old_logp.clone()
     advantage = joined.advantage.clone()
     stored = (pair for x in drawn for pair in zip(x.old_logp, x.advantage, strict=True))
@@ -199,7 +199,7 @@ def _with_stored(joined: Batch, rows: range, drawn: Sequence[StoredRollout]) -> 
 
 
 def _place(target: Tensor, values: Tensor | None) -> Tensor:
-    """The target with values in its first rows; columns of padding are cut or added."""
+    """Write values into the first rows of the target; padding is cut or added."""
     if values is not None:
         width = min(target.shape[1], values.shape[1])
         target[: len(values), :width] = values[:, :width].to(target)
