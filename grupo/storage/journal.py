@@ -163,7 +163,8 @@ def _append_offset(file: int, path: Path) -> int:
     size = os.fstat(file).st_size
     if size and os.pread(file, 1, size - 1) != b"\n":
         problem = "another program has changed it, or a write was cut"
-        remedy = f"`grupo resume {shell_path(path.parent)}` removes the line and repeats its step."
+        run = shell_path(path.parent)
+        remedy = f"`grupo resume {run}` repeats the steps after the last checkpoint without damage."
         raise CommandError(f"{path} ends in a torn line: {problem}. {remedy}")
     return size
 

@@ -80,7 +80,7 @@ def test_damaged_line_before_the_last_is_rejected_with_its_number(journal):
 
 def test_append_after_a_torn_line_is_rejected(journal):
     journal.path.write_bytes(journal.path.read_bytes()[:-1])
-    with pytest.raises(CommandError, match=r"torn line: .*\. `grupo resume .*` removes") as raised:
+    with pytest.raises(CommandError, match=r"torn line: .*\. `grupo resume .*` repeats") as raised:
         journal.append({"step": 3})
     assert raised.value.exit_code == EXIT_STOPPED
 
