@@ -30,8 +30,7 @@ gc.disable()  # until all tests are collected
 
 
 def pytest_collection_finish() -> None:
-    """Collect garbage from now on, but not among the modules and tests, which stay."""
-    gc.freeze()
+    """Collect garbage from now on."""
     gc.enable()
 
 

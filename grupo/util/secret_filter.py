@@ -1,55 +1,60 @@
 r"""Removal of a secret from data of a server, also where it is encoded, split or shortened.
 
 A server that gets a token can return it: by chance, in an error message, or to get it into a file
-that others read. The filter finds the secret in plain text, in base64 at any alignment, in
-hexadecimal, and behind escapes of URLs, JSON, HTML and Python, which may be nested three times.
-Capitals, white space within it, and the borders of texts that belong together, do not hide it. Half
-of the secret counts as all of it: of two replies with one part each, one is filtered whatever their
-order.
+that others read. The filter finds the secret in plain text; in base64 at any alignment and in
+hexadecimal, each of its bytes in UTF-8, UTF-16 or UTF-32; and behind escapes of URLs, JSON, HTML,
+Python, Perl and e-mails, which may be nested three times. Capitals, white space and characters
+without a shape within it, whatever stands between hexadecimal digits, and the borders of texts that
+belong together, do not hide it. Half of the secret counts as all of it: of two replies with one
+part each, one is filtered whatever their order.
 
-A server that spells a secret letter by letter, or in a cipher of its own, is not detected. Nor is
-one that encodes it in base64 twice, in base32, or as numbers.
+A server that encodes the secret otherwise is not detected: with other characters between its
+letters, in letters that look alike, backwards, as decimal or binary numbers, in base32, base85 or
+uuencode, compressed, in base64 of base64 or of hexadecimal, or in a cipher of its own.
 """
 
 import base64
-import re
-import unicodedata
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
-from string import ascii_lowercase, ascii_uppercase
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
+
+from grupo.util.text_view import (
+    MAX_STEPS,
+    Span,
+    TextView,
+    TooManySteps,
+    decoded,
+    hex_digits,
+    view_of,
+    visible,
+)
 
 T = TypeVar("T")
-Span = tuple[int, int]  # the first character, and that after the last one
 
 NESTED_ESCAPES = 3
 MIN_PLAIN, MIN_BASE64, MIN_HEX = 6, 8, 12  # characters; shorter parts occur in other texts
-ESCAPE = re.compile(
-    r"%(?P<percent>[0-9A-Fa-f]{2})"
-    r"|\\{1,8}u(?:0000)?00(?P<unicode>[0-9A-Fa-f]{2})"
-    r"|\\{1,8}U000000(?P<long>[0-9A-Fa-f]{2})"
-    r"|\\{1,8}u\{0{0,6}(?P<braces>[0-9A-Fa-f]{2})\}"
-    r"|\\{1,8}x(?P<python>[0-9A-Fa-f]{2})"
-    r"|\\{1,8}(?P<octal>0?[01][0-7]{2}|[0-7]{2})"
-    r"|\\{1,8}N\{(?P<name>[A-Z -]{4,40})\}"
-    r"|&\#[xX]0*+(?P<html>[0-9A-Fa-f]{2});?"
-    r"|&\#0*+(?P<decimal>[0-9]{2,3});?"
-    r"|\\{1,8}(?P<mark>[^\w\s\\])"
-    r"|\\{1,8}[nrt]|[\s\0\u00ad\u200b-\u200f\u2060-\u2064\ufe00-\ufe0f\ufeff]+"
-)
-NAMED = {unicodedata.name(char): char for char in map(chr, range(32, 127))}  # as Python names them
-BETWEEN_BYTES = re.compile(r"0[xX]|[\s:,;_-]+")  # of a hexadecimal text
+CODECS = ("utf-8", "utf-16-le", "utf-32-le")  # big endian has the same bytes but for the ends
 URL_SAFE = str.maketrans("-_", "+/")  # from one alphabet of base64 to the other
-LOWER = str.maketrans(ascii_uppercase, ascii_lowercase)  # unlike `lower`, it keeps the length
+
+
+class Spelling(NamedTuple):
+    """One encoding of a secret.
+
+    Args:
+        text: The secret in it.
+        size: Length of the parts that count as all of it.
+    """
+
+    text: str
+    size: int
 
 
 def without_secret(data: T, secret: str, mark: str) -> T:
     """Data without a secret.
 
     The texts of lists and mappings belong together: a secret that begins in one and ends in the
-    next one is found.
+    next one is found. So do the names of fields.
 
     Args:
         data: A text, or JSON data.
@@ -63,17 +68,24 @@ def without_secret(data: T, secret: str, mark: str) -> T:
     """
     if not secret:
         return data
-    values = iter(_clean(list(_values(data)), secret, mark))
-    return _rebuilt(data, values, secret, mark)
+    names, values = (
+        iter(_clean(list(texts), secret, mark)) for texts in (_names(data), _values(data))
+    )
+    return _rebuilt(data, names, values, secret, mark)
 
 
 def secret_spans(text: str, secret: str) -> list[Span]:
     """The spans of a text that show a secret, or at least half of it, in order.
 
+    A text with more escapes, or more small pieces of the secret, than `MAX_STEPS` is one span.
+
     >>> secret_spans("key: YWJjZGVmZ2g=", "abcdefgh")
     [(5, 15)]
     """
-    return _joined(_spans(text, secret, NESTED_ESCAPES))
+    try:
+        return _joined(_spans(text, secret))
+    except TooManySteps:
+        return [(0, len(text))]
 
 
 def _values(data: Any) -> Iterator[str]:
@@ -88,18 +100,31 @@ def _values(data: Any) -> Iterator[str]:
             yield from _values(value)
 
 
-def _rebuilt(data: Any, values: Iterator[str], secret: str, mark: str) -> Any:
-    """The data with other texts, of which `values` are the next ones."""
+def _names(data: Any) -> Iterator[str]:
+    """The names of fields in data, each before those in its value."""
+    if isinstance(data, Mapping):
+        for name, value in data.items():
+            if isinstance(name, str):
+                yield name
+            yield from _names(value)
+    elif isinstance(data, list | tuple):
+        for value in data:
+            yield from _names(value)
+
+
+def _rebuilt(data: Any, names: Iterator[str], values: Iterator[str], secret: str, mark: str) -> Any:
+    """The data with other texts and names of fields, of which the iterators hold the next ones."""
     if isinstance(data, str):
         return next(values)
     if isinstance(data, Mapping):
-        names = (
-            _clean([name], secret, mark)[0] if isinstance(name, str) else name for name in data
-        )
-        items = zip(names, data.values(), strict=True)
-        return {name: _rebuilt(value, values, secret, mark) for name, value in items}
+        return {
+            next(names) if isinstance(name, str) else name: _rebuilt(
+                value, names, values, secret, mark
+            )
+            for name, value in data.items()
+        }
     if isinstance(data, list | tuple):
-        return [_rebuilt(value, values, secret, mark) for value in data]
+        return [_rebuilt(value, names, values, secret, mark) for value in data]
     if isinstance(data, int) and secret.isdigit() and secret in str(data):
         return mark
     return data
@@ -108,12 +133,14 @@ def _rebuilt(data: Any, values: Iterator[str], secret: str, mark: str) -> Any:
 def _clean(texts: Sequence[str], secret: str, mark: str) -> list[str]:
     """Texts that belong together; the mark takes the place of each span, where it begins."""
     spans = secret_spans("".join(texts), secret)
+    ends = [end for _, end in spans]
     cleaned, start = list[str](), 0
     for text in texts if spans else ():
         end, position, parts = start + len(text), start, list[str]()
-        for first, last in spans:
-            if last <= start or first >= end:
-                continue
+        for i in range(bisect_right(ends, start), len(spans)):
+            first, last = spans[i]
+            if first >= end:
+                break
             parts += [text[position - start : max(first, start) - start], mark * (first >= start)]
             position = min(last, end)
         cleaned.append("".join(parts) + text[position - start :])
@@ -121,25 +148,42 @@ def _clean(texts: Sequence[str], secret: str, mark: str) -> list[str]:
     return cleaned if spans else list(texts)
 
 
-def _spans(text: str, secret: str, nested: int) -> Iterator[Span]:
+def _spans(text: str, secret: str) -> Iterator[Span]:
     """The spans of a text, and those that appear when its escapes are decoded."""
-    plain, encoded, hexadecimal = _parts(secret)
-    yield from _occurrences(text.translate(LOWER), plain)
-    yield from _occurrences(text.translate(URL_SAFE), encoded)
-    digits = _decoded(text.translate(LOWER), BETWEEN_BYTES)
-    yield from map(digits.source, _occurrences(digits.text, hexadecimal))
-    decoded = _decoded(text, ESCAPE)
-    if nested and decoded.text != text:
-        yield from map(decoded.source, _spans(decoded.text, secret, nested - 1))
+    view = view_of(text)
+    for _ in range(NESTED_ESCAPES):
+        yield from _shown(view, secret)
+        following = visible(decoded(view))
+        if len(following.chars) == len(view.chars):
+            return
+        view = following
+    yield from _shown(view, secret)
+
+
+def _shown(view: TextView, secret: str) -> Iterator[Span]:
+    """The spans of the source that show a secret."""
+    plain, encoded, hexadecimal = _spellings(secret)
+    text, digits = view.ascii_text, hex_digits(view)
+    yield from map(view.source, _occurrences(text.lower(), plain))
+    yield from map(view.source, _occurrences(text.translate(URL_SAFE), encoded))
+    yield from map(digits.source, _occurrences(digits.ascii_text.lower(), hexadecimal))
 
 
 @lru_cache(maxsize=64)
-def _parts(secret: str) -> tuple[Sequence[str], Sequence[str], Sequence[str]]:
-    """The parts of half a secret's length that betray it: plain, in base64, in hexadecimal."""
-    data = secret.encode()
-    encoded = [part for shift in range(3) for part in _halves(_in_base64(data, shift), MIN_BASE64)]
-    plain = secret.translate(LOWER)
-    return _halves(plain, MIN_PLAIN) or [plain], encoded, _halves(data.hex(), MIN_HEX)
+def _spellings(secret: str) -> tuple[list[Spelling], list[Spelling], list[Spelling]]:
+    """A secret in plain text, in base64, and in hexadecimal."""
+    plain = view_of(secret).ascii_text.lower()
+    encoded = [_in_base64(secret.encode(codec), i) for codec in CODECS for i in range(3)]
+    digits = [secret.encode(codec).hex() for codec in CODECS]
+    return (
+        [Spelling(plain, min(len(plain), max(MIN_PLAIN, _half_length(len(plain)))))],
+        [Spelling(text, max(MIN_BASE64, _half_length(len(text)))) for text in encoded],
+        [Spelling(text, max(MIN_HEX, _half_length(len(text)))) for text in digits],
+    )
+
+
+def _half_length(length: int) -> int:
+    return (length + 1) // 2
 
 
 def _in_base64(data: bytes, shift: int) -> str:
@@ -152,18 +196,51 @@ def _in_base64(data: bytes, shift: int) -> str:
     return text[-(-8 * shift // 6) : 8 * (shift + len(data)) // 6]
 
 
-def _halves(text: str, minimum: int) -> list[str]:
-    """All parts with half the length of a text, and at least `minimum` characters."""
-    size = max(minimum, (len(text) + 1) // 2)
-    return list(dict.fromkeys(text[i : i + size] for i in range(len(text) - size + 1)))
+def _occurrences(text: str, spellings: Iterable[Spelling]) -> Iterator[Span]:
+    """The spans of a text that are parts of a spelling with at least its size.
+
+    Raises:
+        TooManySteps: More than `MAX_STEPS` seeds occur.
+    """
+    for count, ((whole, size), offset, start) in enumerate(_seeds(text, spellings)):
+        if count == MAX_STEPS:
+            raise TooManySteps
+        first = start - _equal_end(text[max(0, start - offset) : start], whole[:offset])
+        last = start + _equal_start(text[start : start + len(whole) - offset], whole[offset:])
+        if last - first >= size:
+            yield first, last
 
 
-def _occurrences(text: str, parts: Iterable[str]) -> Iterator[Span]:
-    for part in parts:
-        start = text.find(part)
-        while start >= 0:
-            yield start, start + len(part)
-            start = text.find(part, start + 1)
+def _seeds(text: str, spellings: Iterable[Spelling]) -> Iterator[tuple[Spelling, int, int]]:
+    """The places of seeds in a text: the spelling, the seed's place in it, that in the text.
+
+    Seeds are pieces of a spelling, side by side, of half the size that its parts must have. Each
+    such part holds one, and a long secret has no more seeds than a short one.
+    """
+    for spelling in spellings:
+        length = _half_length(spelling.size)
+        for offset in range(0, len(spelling.text) - length + 1, length):
+            seed = spelling.text[offset : offset + length]
+            start = text.find(seed)
+            while start >= 0:
+                yield spelling, offset, start
+                start = text.find(seed, start + 1)
+
+
+def _equal_start(text: str, other: str) -> int:
+    """Number of equal characters with which two texts begin, by bisection."""
+    equal, different = 0, min(len(text), len(other)) + 1
+    while different - equal > 1:
+        middle = (equal + different) // 2
+        if text[:middle] == other[:middle]:
+            equal = middle
+        else:
+            different = middle
+    return equal
+
+
+def _equal_end(text: str, other: str) -> int:
+    return _equal_start(text[::-1], other[::-1])
 
 
 def _joined(spans: Iterable[Span]) -> list[Span]:
@@ -175,65 +252,3 @@ def _joined(spans: Iterable[Span]) -> list[Span]:
         else:
             joined.append((start, end))
     return joined
-
-
-@dataclass(frozen=True)
-class _Decoded:
-    """A text without its escapes, and the places that its pieces have in the source.
-
-    Args:
-        text: The text.
-        starts: The first character of each piece in the text.
-        sources: The span of each piece in the source: of equal length, or an escape.
-    """
-
-    text: str
-    starts: Sequence[int]
-    sources: Sequence[Span]
-
-    def source(self, span: Span) -> Span:
-        """The span of the source that a span of the text comes from."""
-        return self._place(span[0])[0], self._place(span[1] - 1)[1]
-
-    def _place(self, index: int) -> Span:
-        """The span of the source that one character comes from."""
-        piece = bisect_right(self.starts, index) - 1
-        start, end = self.sources[piece]
-        next_state = self.starts[piece + 1] if piece + 1 < len(self.starts) else len(self.text)
-        if next_state - self.starts[piece] != end - start:
-            return start, end
-        first = start + index - self.starts[piece]
-        return first, first + 1
-
-
-def _decoded(text: str, escape: re.Pattern[str]) -> _Decoded:
-    """The text without its escapes and its white space."""
-    pieces, starts, sources = list[str](), list[int](), list[Span]()
-    length = position = 0
-
-    def add(piece: str, start: int, end: int) -> None:
-        nonlocal length
-        if piece:
-            pieces.append(piece)
-            starts.append(length)
-            sources.append((start, end))
-            length += len(piece)
-
-    for match in escape.finditer(text):
-        add(text[position : match.start()], position, match.start())
-        add(_character(match), match.start(), match.end())
-        position = match.end()
-    add(text[position:], position, len(text))
-    return _Decoded("".join(pieces), starts, sources)
-
-
-def _character(match: re.Match[str]) -> str:
-    """The character of an escape; "" for white space, and for what stands between two bytes."""
-    kind, digits = match.lastgroup, match[match.lastgroup or 0]
-    if kind is None:
-        return ""
-    if kind == "mark":
-        return digits
-    if kind == "name":
-        return NAMED.get(digits, match[0])
-    return chr(int(digits, {"decimal": 10, "octal": 8}.get(kind, 16)))
