@@ -1,4 +1,4 @@
-"""Script that runs a command in its place, which gets SIGTERM when the parent process ends.
+"""Script that runs a command in its place, which is killed when the parent process ends.
 
 It runs as a script of its own and imports nothing of grupo. The arguments are the process id of the
 parent and the command.
@@ -17,7 +17,7 @@ def main() -> None:
     parent, *command = sys.argv[1:]
     set_signal = getattr(ctypes.CDLL(None), "prctl", None)  # only Linux has it
     if set_signal:
-        set_signal(PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)
+        set_signal(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
     if os.getppid() == int(parent):  # it has not ended before the kernel was asked
         os.execvp(command[0], command)
 

@@ -91,6 +91,25 @@ REPLY_SIZE = Limit(
     "it is read into memory whole and searched for secrets; judges reply with thousands of bytes,"
     " tools with pictures of a few million",
 )
+REPLY_VALUES = Limit(
+    "a reply of an MCP server",
+    100_000,
+    "values",
+    "each is checked while all other work waits; tools reply with a text of which the policy reads"
+    " 2,000 characters",
+)
+SERVER_MESSAGES = Limit(
+    "an MCP server between two calls",
+    10_000,
+    "messages",
+    "each takes time, also after the call; a server that reports its progress sends a few a second",
+)
+SERVER_TOOLS = Limit(
+    "the list of tools of an MCP server",
+    10_000,
+    "tools",
+    "each schema is checked; a prompt with 1,000 tools is longer than most contexts",
+)
 GYM_SETTING = Limit(
     "a whole number among the settings of a reasoning-gym family",
     100_000,
@@ -159,6 +178,9 @@ LIMITS = (
     TASK_ROWS,
     GENERATED_TASKS,
     REPLY_SIZE,
+    REPLY_VALUES,
+    SERVER_MESSAGES,
+    SERVER_TOOLS,
     GYM_SETTING,
     FOLDER_FILES,
     STALENESS,

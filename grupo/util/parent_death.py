@@ -59,10 +59,11 @@ def _start_waiting(
 
 
 def ending_with_parent(command: Sequence[str]) -> tuple[str, ...]:
-    """A command that runs another one, which gets SIGTERM when this process ends.
+    """A command that runs another one, which is killed when this process ends.
 
     The thread that starts it must run as long as this process: Linux sends the signal when the
-    thread ends. Other systems do not send it.
+    thread ends. Other systems do not send it. Processes that the command starts are not killed: the
+    end of their standard input tells them.
     """
     return (
         *(sys.executable, "-I", "-S", str(Path(end_with_parent.__file__)), str(os.getpid())),

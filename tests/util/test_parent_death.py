@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 
@@ -24,7 +25,8 @@ time.sleep(float(sys.argv[2]))
 START_CHILD = """
 import subprocess, time
 from grupo.util.parent_death import ending_with_parent
-child = subprocess.Popen(ending_with_parent(("sleep", "1000")))
+command = ("/bin/sh", "-c", "trap '' TERM; exec sleep 1000")  # it ignores the signal
+child = subprocess.Popen(ending_with_parent(command))
 print(child.pid, flush=True)
 time.sleep(1000)
 """
@@ -69,8 +71,7 @@ def test_a_command_runs_once_when_the_process_has_ended(tmp_path, end):
         if end is not None:
             assert not file.exists()
             os.killpg(process.pid, end)
-        wait_until(file.exists, 20)
-    assert file.read_text() == "x\n"
+        wait_until(lambda: file.exists() and file.read_text() == "x\n", 20)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux sends the signal")
@@ -78,7 +79,7 @@ def test_a_command_runs_once_when_the_process_has_ended(tmp_path, end):
 def test_a_child_ends_with_its_parent(end):
     with python_program(START_CHILD) as (process, line):
         child = int(line)
-        assert is_running(child)
+        wait_until(lambda: Path(f"/proc/{child}/comm").read_text() == "sleep\n", 20)
         process.send_signal(end)
         wait_until(lambda: not is_running(child), 20)
 

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache, partial
+from functools import cache, cached_property, partial
 from typing import Any
 
 from grupo.core.component import component
@@ -22,7 +22,8 @@ class McpServer:
     """The tools of an MCP server, for `Toolbox`: `Toolbox((McpServer("python server.py"),))`.
 
     The server is started, or connected to, once for each process that trains, and ends with it. A
-    server that has ended is started again by the next call.
+    server that has ended, or no longer answers, is started again by the next call. Its tools are
+    those that it lists first.
 
     Args:
         address: Command line of a server on standard input and output, or the URL of one over
@@ -59,6 +60,10 @@ class McpServer:
 
     def tool_specs(self) -> "Sequence[McpTool]":
         """The specifications of the tools, in the server's order."""
+        return self._specs
+
+    @cached_property
+    def _specs(self) -> "Sequence[McpTool]":
         connection = connection_of(*self._connection_key)
         listed = {tool.name: tool for tool in connection.list_tools()}
         if without_token(list(listed), self.token_env) != list(listed):

@@ -4,15 +4,17 @@ import asyncio
 import atexit
 import logging
 import shlex
-import tempfile
 from collections.abc import Mapping, Sequence
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, closing
 from importlib import import_module
 from typing import Any
 
 from grupo.envs.background_loop import BackgroundLoop
 from grupo.envs.bearer_token import auth_headers, without_token
+from grupo.envs.tools.error_output import ErrorOutput
+from grupo.envs.tools.mcp_limits import limited_messages, list_all_tools
 from grupo.util.errors import ConfigError
+from grupo.util.limits import SERVER_MESSAGES
 from grupo.util.loader_errors import describe_error
 from grupo.util.optional_deps import optional_dependency
 from grupo.util.parent_death import ending_with_parent
@@ -52,6 +54,7 @@ class McpConnection:
         self._keeper: asyncio.Task[None] | None = None
         self._ended = asyncio.Event()
         self._refusal = ""  # why the running server was ended here
+        self._num_messages = 0  # that it has sent since the last call
         self._lock = asyncio.Lock()
         atexit.register(self.close)
 
@@ -74,14 +77,16 @@ class McpConnection:
         """
         for _ in range(2):
             client = self._start_errors(self._running_client())
+            self._num_messages = 0
             try:
                 result = self._loop.call(client.call_tool(name, dict(arguments)), time_limit)
             except TimeoutError:
+                self._loop.submit(self._is_alive(client))  # which ends one that is not
                 raise TimeoutError(f"no answer in {time_limit} s") from None
             except Exception as error:
                 if refusal := self._refusal:
                     self._loop.call(self._stop(), CLOSE_SECONDS)
-                    raise McpToolError(f"{refusal}. The server was ended") from None
+                    raise McpToolError(f"{refusal}. The connection was ended") from None
                 if self._loop.call(self._is_alive(client), CLOSE_SECONDS):
                     raise McpToolError(self._without_token(str(error))) from None
                 continue
@@ -101,11 +106,13 @@ class McpConnection:
             return self._loop.call(coroutine, START_SECONDS)
         except ConfigError:
             raise
+        except TimeoutError:
+            self.close()  # the next call starts it again
+            reason = f"no answer in {START_SECONDS} s"
         except Exception as error:
-            raise ConfigError(
-                f"tools: the MCP server {self.address!r} does not answer:"
-                f" {self._refusal or self._without_token(_innermost(error))}"
-            ) from None  # the cause may show the token
+            reason = self._refusal or self._without_token(_innermost(error))
+        # without its cause, which may show the token
+        raise ConfigError(f"tools: the MCP server {self.address!r} does not answer: {reason}")
 
     def _without_token(self, text: str) -> str:
         return without_token(text, self.token_env)
@@ -118,52 +125,55 @@ class McpConnection:
         return "\n".join(parts)
 
     async def _list_tools(self) -> Sequence[Any]:
-        client = await self._running_client()
-        tools = []
-        cursor = None
-        while True:
-            page = await client.list_tools(cursor=cursor)
-            tools += page.tools
-            cursor = page.next_cursor
-            if not cursor:
-                return tools
+        return await list_all_tools(await self._running_client())
 
     async def _running_client(self) -> Any:
         """The client of a running server; starts the server if there is none."""
         async with self._lock:
             if self._keeper is None or self._keeper.done():
                 self._client = asyncio.get_running_loop().create_future()
-                self._ended.clear()
+                self._ended = asyncio.Event()
                 self._refusal = ""
+                self._num_messages = 0
                 self._keeper = asyncio.create_task(self._keep_open(self._client))
             assert self._client
             return await asyncio.shield(self._client)
 
     async def _keep_open(self, client_ready: "asyncio.Future[Any]") -> None:
         """Hold the connection open in one task, as its cancel scopes require."""
+        ended = self._ended
+        with closing(ErrorOutput()) as error_output:
+            try:
+                async with AsyncExitStack() as stack:
+                    client = await self._connect(error_output, stack)
+                    client_ready.set_result(client)
+                    await ended.wait()
+            except Exception as error:
+                if not client_ready.done():
+                    client_ready.set_exception(self._start_error(error, error_output))
+            finally:
+                client_ready.cancel()  # which a future with a result ignores
+
+    async def _connect(self, error_output: ErrorOutput, stack: AsyncExitStack) -> Any:
+        """The client of a server that is started, or connected to, and closed with the stack."""
         with optional_dependency("The MCP SDK", "mcp"):
             mcp: Any = import_module("mcp")
         for name in LOGGERS:
             logging.getLogger(name).setLevel(logging.CRITICAL)
-        with tempfile.TemporaryFile("w+") as log:
-            try:
-                async with AsyncExitStack() as stack:
-                    target = await self._target(mcp, log, stack)
-                    client = await stack.enter_async_context(mcp.Client(target))
-                    # the SDK validates results by schemas of the server, with patterns that hang
-                    client.session.validate_tool_result = _accept
-                    client_ready.set_result(client)
-                    await self._ended.wait()
-            except Exception as error:
-                if not client_ready.done():
-                    client_ready.set_exception(self._start_error(error, log))
+        transport = await self._transport(mcp, error_output, stack)
+        client = mcp.Client(limited_messages(transport, self._count_message))
+        client = await stack.enter_async_context(client)
+        # the SDK validates results by schemas of the server, with patterns that hang
+        client.session.validate_tool_result = _accept
+        return client
 
-    def _start_error(self, error: Exception, log: Any) -> ConfigError:
+    def _start_error(self, error: Exception, error_output: ErrorOutput) -> ConfigError:
         """The error of a server that does not start, with the last line that it wrote."""
-        log.seek(0)
-        last_lines = " ".join(log.read().strip().splitlines()[-1:])
+        if isinstance(error, ConfigError):
+            return error
         problem = self._refusal or _innermost(error)
-        reason = self._without_token(" ".join(filter(None, (problem, last_lines))))
+        reason = " ".join(filter(None, (problem, error_output.last_line())))
+        reason = self._without_token(reason)
         return ConfigError(f"tools: the MCP server {self.address!r} does not start: {reason}")
 
     async def _is_alive(self, client: Any) -> bool:
@@ -181,6 +191,8 @@ class McpConnection:
         self._keeper = None
         if keeper:
             self._ended.set()
+            if self._client and not self._client.done():
+                keeper.cancel()  # it waits for the start of the server
             await asyncio.wait({keeper}, timeout=CLOSE_SECONDS / 2)
 
     def _refuse(self, reason: str) -> None:
@@ -188,8 +200,16 @@ class McpConnection:
         self._refusal = reason
         self._ended.set()
 
-    async def _target(self, mcp: Any, log: Any, stack: AsyncExitStack) -> Any:
-        """The server as the SDK's client takes it."""
+    def _count_message(self) -> bool:
+        """False if the server has sent too many since the last call; the connection ends then."""
+        self._num_messages += 1
+        if self._num_messages > SERVER_MESSAGES.maximum:
+            self._refuse(f"too many messages of the server: {SERVER_MESSAGES.allowed}")
+            return False
+        return True
+
+    async def _transport(self, mcp: Any, error_output: ErrorOutput, stack: AsyncExitStack) -> Any:
+        """The SDK's transport to the server."""
         if self.address.startswith(URL_PREFIXES):
             http: Any = import_module("mcp.client.streamable_http")
             headers = {**auth_headers(self.token_env), **UNCOMPRESSED}
@@ -199,12 +219,15 @@ class McpConnection:
             return http.streamable_http_client(self.address, http_client=client)
         command, *arguments = ending_with_parent(shlex.split(self.address))
         server = mcp.StdioServerParameters(
-            command=command, args=arguments, env=dict(self.variables)
+            command=command,
+            args=arguments,
+            env=dict(self.variables),
+            encoding_error_handler="replace",  # an error would end the reader, not the server
         )
         stdio: Any = import_module("mcp.client.stdio")
         stdio.TextReceiveStream = limited_lines()  # the SDK's own reads a line of any length
         on_long_line.set(self._refuse)
-        return mcp.stdio_client(server, errlog=log)
+        return mcp.stdio_client(server, errlog=error_output.file)
 
 
 async def _limit_but_events(response: Any) -> None:

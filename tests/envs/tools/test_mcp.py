@@ -1,6 +1,8 @@
 """Tools of an MCP server that runs over standard input and output, or over HTTP."""
 
+import os
 import shlex
+import signal
 import sys
 from pathlib import Path
 from types import SimpleNamespace
@@ -10,10 +12,11 @@ import pytest
 pytest.importorskip("mcp", reason="the MCP SDK is not installed: grupo[mcp]")
 
 from grupo.envs import MultiTurn
-from grupo.envs.tools import McpServer, Toolbox, mcp
+from grupo.envs.tools import McpServer, Toolbox, mcp, mcp_connection
 from grupo.envs.tools.mcp import connection_of
 from grupo.util.errors import ConfigError
 from tests.helpers.paths import ROOT
+from tests.helpers.processes import is_running, wait_until
 from tests.helpers.scripted_play import play
 
 SERVER = shlex.join((sys.executable, str(ROOT / "tests" / "helpers" / "mcp_server.py")))
@@ -104,3 +107,37 @@ def test_a_server_that_does_not_start_or_lacks_a_tool_is_refused(server, message
 def test_two_servers_with_a_tool_of_the_same_name_are_refused():
     with pytest.raises(ConfigError, match="no name twice"):
         Toolbox((McpServer(SERVER, tools=("add",)),) * 2).check()
+
+
+def test_the_tools_of_a_server_are_listed_once():
+    server = McpServer(SERVER)
+    assert server.tool_specs() is server.tool_specs()
+
+
+def test_a_missing_sdk_is_named_at_once(monkeypatch):
+    monkeypatch.setattr(mcp_connection, "START_SECONDS", 5.0)
+    monkeypatch.setitem(sys.modules, "mcp", None)
+    with pytest.raises(ConfigError, match=r"The MCP SDK is not installed"):
+        McpServer("no-such-program").check()
+
+
+@pytest.mark.slow
+def test_a_server_that_does_not_answer_at_its_start_is_ended(monkeypatch, tmp_path):
+    monkeypatch.setattr(mcp_connection, "START_SECONDS", 0.5)
+    script = f"echo $$ > {shlex.quote(str(tmp_path / 'pid'))}; exec sleep 1000"
+    with pytest.raises(ConfigError, match=r"does not answer: no answer in 0\.5 s"):
+        McpServer(shlex.join(("/bin/sh", "-c", script))).check()
+    process = int((tmp_path / "pid").read_text())
+    wait_until(lambda: not is_running(process), 20)
+
+
+@pytest.mark.slow
+def test_a_server_that_no_longer_answers_is_started_again(monkeypatch, tmp_path):
+    monkeypatch.setattr(mcp_connection, "CLOSE_SECONDS", 1.0)
+    connection = connection_of(SERVER)
+    process = connection.call("end", {"marker": str(Path(__file__))}, 60.0).split()[-1]
+    os.kill(int(process), signal.SIGSTOP)
+    with pytest.raises(TimeoutError):
+        connection.call("add", {"a": 1}, 0.5)
+    wait_until(lambda: not is_running(int(process)), 20)
+    assert connection.call("add", {"a": 1}, 60.0) == "2"

@@ -9,7 +9,7 @@ import pytest
 
 pytest.importorskip("mcp", reason="the MCP SDK is not installed: grupo[mcp]")
 
-from grupo.envs.tools import McpServer
+from grupo.envs.tools import McpServer, mcp_connection, mcp_limits
 from grupo.envs.tools.mcp import connection_of
 from grupo.envs.tools.mcp_connection import McpToolError
 from grupo.util import reply_limit
@@ -27,10 +27,16 @@ START = {
 HANGS = {"type": "object", "properties": {"a": {"type": "string", "pattern": "^(a+)+$"}}}
 
 
-def answering(tool, reply):
-    """The application of a server with one tool, whose calls get the bytes of `reply(id)`."""
+def answering(tool, reply, **page):
+    """The application of a server with one tool, whose calls get the bytes of `reply(id)`.
+
+    Args:
+        tool: Fields of the tool.
+        reply: The reply to a call and its content type, by the number of the call.
+        page: Further members of the result that lists the tools.
+    """
     listed = {"name": "tool", "inputSchema": {"type": "object"}, **tool}
-    results = {"initialize": START, "tools/list": {"tools": [listed]}}
+    results = {"initialize": START, "tools/list": {"tools": [listed], **page}}
 
     async def app(scope, receive, send):
         if scope["type"] != "http":
@@ -126,6 +132,66 @@ def test_the_codec_that_a_server_names_for_its_events_is_not_used(codec):
 
     with serving(answering({}, reply)) as (url, _):
         assert tool_of(url)() == "ein schöner See"
+
+
+def test_a_reply_of_too_many_parts_is_an_error(monkeypatch):
+    monkeypatch.setattr(mcp_limits, "REPLY_VALUES", Limit("a reply", 20, "values", ""))
+    sizes = iter([100, 1])
+
+    def reply(number):
+        content = [{"type": "text", "text": "x"}] * next(sizes)
+        return answer(number, {"content": content}), b"application/json"
+
+    with serving(answering({}, reply)) as (url, _):
+        function = tool_of(url)
+        with pytest.raises(McpToolError, match="too many values: at most 20 values"):
+            function()
+        assert function() == "x"
+        connection_of(f"{url}/mcp", (), "GRUPO_TEST_TOKEN").close()
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        {"method": "notifications/message", "params": {"level": "info", "data": "x"}},
+        {"method": "sampling/createMessage", "params": {"messages": [], "maxTokens": 1}, "id": 7},
+    ],
+)
+def test_a_server_that_sends_too_many_messages_is_connected_to_again(monkeypatch, message):
+    limit = Limit("a server", 20, "messages", "")
+    monkeypatch.setattr(mcp_connection, "SERVER_MESSAGES", limit)
+    floods = iter([True, False])
+
+    def reply(number):
+        if next(floods):
+            event = f"event: message\ndata: {json.dumps({'jsonrpc': '2.0', **message})}\n\n"
+            return event.encode() * 100, b"text/event-stream"
+        content = [{"type": "text", "text": "a lake"}]
+        return answer(number, {"content": content}), b"application/json"
+
+    with serving(answering({}, reply)) as (url, _):
+        function = tool_of(url)
+        reason = r"too many messages of the server: at most 20 messages\. The connection was ended"
+        with pytest.raises(McpToolError, match=reason):
+            function()
+        assert function() == "a lake"
+        connection_of(f"{url}/mcp", (), "GRUPO_TEST_TOKEN").close()
+
+
+@pytest.mark.parametrize(
+    ("limit", "value", "reason"),
+    [
+        ("MAX_PAGES", 3, r"too many pages: at most 3"),
+        ("SERVER_TOOLS", Limit("", 5, "tools", ""), r"too many tools: at most 5 tools"),
+        ("REPLY_SIZE", Limit("", 500, "bytes", ""), r"list of tools is too large: at most 500 b"),
+    ],
+)
+def test_a_list_of_tools_without_end_is_refused(monkeypatch, limit, value, reason):
+    monkeypatch.setattr(mcp_limits, limit, value)
+    app = answering({}, lambda _: (b"", b""), nextCursor="next")
+    with serving(app) as (url, _):
+        with pytest.raises(ConfigError, match=reason):
+            tool_of(url)
         connection_of(f"{url}/mcp", (), "GRUPO_TEST_TOKEN").close()
 
 
@@ -154,7 +220,7 @@ def command(size, lines, end):
 @pytest.mark.parametrize("address", [command(LIMIT + 1, 1, b"\n"), command(LIMIT // 8, 10**6, b"")])
 def test_a_line_of_a_program_beyond_the_limit_is_an_error_and_ends_the_program(address, tmp_path):
     (tool,) = McpServer(address, call_time_limit=60.0).tool_specs()
-    message = f"the reply is too large: {REPLY_SIZE.allowed}. The server was ended"
+    message = f"the reply is too large: {REPLY_SIZE.allowed}. The connection was ended"
     with pytest.raises(McpToolError, match=re.escape(message)):
         tool.function(pid_file=str(tmp_path / "pid"))
     process = int((tmp_path / "pid").read_text())
@@ -165,6 +231,39 @@ def test_a_line_of_a_program_beyond_the_limit_is_an_error_and_ends_the_program(a
 def test_a_line_of_a_program_up_to_the_limit_is_read(tmp_path):
     (tool,) = McpServer(command(LIMIT, 1, b"\n"), call_time_limit=60.0).tool_specs()
     assert tool.function(pid_file=str(tmp_path / "pid")) == "a lake"
+
+
+# a server without the SDK, whose first line in reply to a call is no UTF-8
+RAW_PROGRAM = f"""
+import json, os, sys
+results = {{
+    "initialize": {START!r},
+    "tools/list": {{"tools": [{{"name": "tool", "inputSchema": {{"type": "object"}}}}]}},
+    "tools/call": {{"content": [{{"type": "text", "text": "a lake"}}]}},
+}}
+for line in sys.stdin:
+    request = json.loads(line)
+    if request["method"] == "tools/call":
+        os.write(1, b"\\xff\\xfe\\n")
+    if "id" in request:
+        reply = {{"result": results[request["method"]]}} if request["method"] in results else {{
+            "error": {{"code": -32601, "message": "no"}}
+        }}
+        print(json.dumps({{"jsonrpc": "2.0", "id": request["id"], **reply}}), flush=True)
+"""
+
+
+def test_a_line_of_a_program_that_is_no_utf_8_is_passed_over():
+    address = shlex.join((sys.executable, "-I", "-S", "-c", RAW_PROGRAM))
+    (tool,) = McpServer(address, call_time_limit=20.0).tool_specs()
+    assert [tool.function(), tool.function()] == ["a lake", "a lake"]
+    connection_of(address).close()
+
+
+def test_a_program_that_ends_with_bytes_that_are_no_utf_8_is_one_error():
+    code = "import os; os.write(2, b'\\xff broken\\n'); os._exit(1)"
+    with pytest.raises(ConfigError, match=r"does not start: .* \ufffd broken$"):
+        McpServer(shlex.join((sys.executable, "-I", "-S", "-c", code))).check()
 
 
 def test_a_program_whose_first_line_is_beyond_the_limit_does_not_start():

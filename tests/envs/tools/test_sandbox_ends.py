@@ -218,7 +218,8 @@ def test_no_container_is_left(tmp_path):
 def test_no_mcp_server_is_left(tmp_path, end):
     pytest.importorskip("mcp", reason="the MCP SDK is not installed: grupo[mcp]")
     pid_file = tmp_path / "pid"
-    script = f"echo $$ > {shlex.quote(str(pid_file))}; exec sleep 1000"  # it reads no input
+    # it reads no input, and ignores the signal that asks it to end
+    script = f"trap '' TERM; echo $$ > {shlex.quote(str(pid_file))}; exec sleep 1000"
     command = shlex.join(("/bin/sh", "-c", script))
     with python_program(MCP_SERVER.format(command=command)) as parent:
         wait_until(lambda: pid_file.exists() and pid_file.read_text().endswith("\n"), 60)
