@@ -3,7 +3,7 @@
 The SDK has none: it validates each part of a reply, and answers each request of the server.
 """
 
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import Any
@@ -14,7 +14,7 @@ MAX_PAGES = 100  # of a list of tools
 
 
 @asynccontextmanager
-async def limited_messages(transport: Any, count_message: Callable[[], bool]) -> AsyncIterator[Any]:
+async def limited_messages(transport: Any, count_message: Callable[[], bool]) -> AsyncGenerator[Any]:
     """A transport of the SDK whose messages from the server are limited.
 
     Args:
