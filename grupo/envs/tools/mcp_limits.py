@@ -14,7 +14,9 @@ MAX_PAGES = 100  # of a list of tools
 
 
 @asynccontextmanager
-async def limited_messages(transport: Any, count_message: Callable[[], bool]) -> AsyncGenerator[Any]:
+async def limited_messages(
+    transport: Any, count_message: Callable[[], bool]
+) -> AsyncGenerator[Any]:
     """A transport of the SDK whose messages from the server are limited.
 
     Args:
