@@ -70,4 +70,4 @@ def test_an_observation_of_openenv_has_it():
 def test_a_reply_of_a_judge_has_it():
     choice = {"message": {"content": LONE}, "finish_reason": LONE}
     reply = parse_completion({"choices": [choice]})
-    assert (reply.text, reply.finish_reason) == (REPLACED, REPLACED)
+    assert (reply.text, reply.finish_reason) == (REPLACED, "stop")
