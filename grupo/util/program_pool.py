@@ -66,7 +66,7 @@ class _Worker:
 
     def __init__(self, program: Path) -> None:
         self.program = program
-        self.processes: list[subprocess.Popen[str]] = []  # at most one
+        self.process: subprocess.Popen[str] | None = None
 
     def call(self, request: Mapping[str, Any], time_limit: float) -> Mapping[str, Any]:
         process = self._running_process()
@@ -76,29 +76,27 @@ class _Worker:
 
     def end(self) -> None:
         """Kill the process if it runs."""
-        if self.processes:
-            process = self.processes.pop()
-            process.kill()
-            process.communicate()  # closes the pipes and waits for the process
+        if self.process:
+            self.process.kill()
+            self.process.communicate()  # closes the pipes and waits for the process
+            self.process = None
 
     def _running_process(self) -> subprocess.Popen[str]:
-        if self.processes and self.processes[0].poll() is not None:
+        if self.process and self.process.poll() is not None:
             self.end()
-        if not self.processes:
-            command = [sys.executable, "-P", str(self.program)]
-            process = subprocess.Popen(
-                command,
+        if self.process is None:
+            self.process = subprocess.Popen(
+                [sys.executable, "-P", str(self.program)],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL,
                 text=True,
             )
-            self.processes.append(process)
             try:
-                self._read_line(process, STARTUP_TIME_LIMIT)
+                self._read_line(self.process, STARTUP_TIME_LIMIT)
             except (TimeoutError, ProgramError) as error:
                 raise ProgramStartError(f"at its start {self.program}: {error}") from error
-        return self.processes[0]
+        return self.process
 
     def _read_line(self, process: subprocess.Popen[str], time_limit: float) -> str:
         with selectors.DefaultSelector() as selector:
