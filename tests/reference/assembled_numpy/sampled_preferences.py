@@ -42,10 +42,6 @@ def inpo(case: Case) -> Update:
     " an answer is one of the K opponents, which it beats with probability 1/2",
     groups=(5, 5, 5),
     terms={"win_rate": "real"},
-    not_compared={
-        "token mean for mean of rows": "the paper has K answers to each prompt; with groups of one"
-        " size the mean over rows is that over groups"
-    },
 )
 def sppo(case: Case) -> Update:
     def loss(batch, pi):
