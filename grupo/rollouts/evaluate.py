@@ -260,9 +260,9 @@ def sample_groups(
 
 
 def pass_at_k(k: int, num_attempts: int, num_correct: int) -> float:
-    """Probability that k of n attempts include a correct one: 1 - C(n-c, k) / C(n, k).
+    """The probability that k of n attempts include a correct one: 1 - C(n - c, k) / C(n, k).
 
-    It is an unbiased estimate of the probability that k new attempts include a correct one.
+    This is an unbiased estimate of the probability that k new attempts include a correct one.
     Chen et al., 2021, arXiv:2107.03374, eq. 1.
 
     Args:

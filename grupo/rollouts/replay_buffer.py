@@ -23,8 +23,9 @@ from grupo.storage import rollout_json
 from grupo.storage.safetensors import StoredTensors
 from grupo.storage.segments import SegmentFiles, Segments, SegmentsInMemory, from_line, to_line
 
-REPLAY_BUFFER = "replay_buffer"  # in a checkpoint, the name of the file with the buffer's tensors
-# in this file, the tensor (S, 3) with the step, the length in bytes and the CRC-32 of each segment
+REPLAY_BUFFER = "replay_buffer"  # name of the file, in a checkpoint, with the buffer's tensors
+# name of the tensor in this file with the step, length in bytes and CRC-32 of each of S segments,
+# (S, 3)
 SEGMENT_CHECKSUMS = "written"
 ValuesPerAction = tuple[tuple[float, ...], ...]  # a number per action, for each row of a rollout
 
@@ -53,7 +54,7 @@ class StoredRollout:
 
     @classmethod
     def from_data(cls, data: Mapping[str, Any]) -> "StoredRollout":
-        """Restore a stored rollout from `to_data`."""
+        """Inverse of `to_data`."""
         values: dict[str, Any] = {**data, "rollout": rollout_json.from_data(data["rollout"])}
         for name in ("old_logp", "advantage"):
             values[name] = tuple(map(tuple, data[name]))
@@ -62,7 +63,7 @@ class StoredRollout:
 
 @dataclass
 class ReplayBuffer:
-    """The stored rollouts of earlier steps, oldest first.
+    """The stored rollouts of earlier steps, oldest first; K is their number.
 
     A full buffer drops its oldest rollouts to make room for new ones.
 
@@ -96,24 +97,24 @@ class ReplayBuffer:
         return StoredRollout.from_data(from_line(line, self.segments))
 
     def to_lines(self, rollouts: Sequence[StoredRollout]) -> list[bytes]:
-        """Each rollout as one line of JSON, as `append` takes it; images are stored beside it."""
+        """Each rollout as one line of JSON, for `append`; images are stored outside the line."""
         return [to_line(rollout.to_data(), self.segments) for rollout in rollouts]
 
     def append(
-        self, step: int, lines: Sequence[bytes], priority: Tensor, *, writes_segment: bool = True
+        self, step: int, lines: Sequence[bytes], priority: Tensor, *, is_writer: bool = True
     ) -> None:
-        """Add the rollouts of a step. If the buffer is then too full, drop its oldest rollouts.
+        """Add the rollouts of a step, and drop the oldest rollouts beyond the capacity.
 
         Args:
             step: Number of the step, from 0.
             lines: The rollouts, each as one line from `to_lines`.
             priority: Mean |advantage| of each rollout.
-            writes_segment: Whether this process writes the segment; True for the first rank only.
+            is_writer: Whether this process writes the segment; with several ranks, only rank 0.
         """
         if not lines:
             return
         content = b"".join(lines)
-        if writes_segment:
+        if is_writer:
             self.segments.write(step, content)
         lengths = torch.tensor([len(line) for line in lines])
         new_values = (priority, torch.full_like(lengths, step), lengths.cumsum(0) - lengths)
@@ -135,7 +136,9 @@ class ReplayBuffer:
         """The tensors of a checkpoint, by name; no tensors if the capacity is 0."""
         if not self.capacity:
             return {}
-        rows = [(step, *checksum) for step, checksum in self.segment_checksums.items()]
+        rows = [
+            (step, length, checksum) for step, (length, checksum) in self.segment_checksums.items()
+        ]
         return {
             "priority": self.priority,
             "step": self.step,
@@ -152,8 +155,8 @@ class ReplayBuffer:
             self.segment_checksums = {step: (length, checksum) for step, length, checksum in rows}
 
 
-def verify_segments(run: Path, tensors: Mapping[str, Tensor]) -> None:
-    """Raise `InvalidCheckpoint` if a segment that a checkpoint references is damaged or missing.
+def verify_replay_files(run: Path, tensors: Mapping[str, Tensor]) -> None:
+    """Raise `InvalidCheckpoint` if a segment file that a checkpoint needs is damaged or missing.
 
     Args:
         run: The folder of the run.

@@ -1,4 +1,4 @@
-"""Begins a run in a new folder, or resumes the run of a folder."""
+"""Begins a run in a new folder, or resumes the run in an existing folder."""
 
 from collections.abc import Callable
 from contextlib import nullcontext
@@ -83,7 +83,7 @@ def create_trainer(
 ) -> Trainer:
     """Create the folder of a new run and return the run's trainer, which holds the folder's lock.
 
-    With several ranks, the first rank creates and writes the folder, and the other ranks read it.
+    With several ranks, rank 0 creates and writes the folder, and the other ranks only read it.
     """
     check_recipe(recipe)
     if ranks.rank == 0:

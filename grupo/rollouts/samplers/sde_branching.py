@@ -1,4 +1,7 @@
-"""Branching after fixed numbers of actions: trees, and rollouts that deviate at one action."""
+"""Branching after given numbers of actions: trees, and rollouts that deviate at one action.
+
+An action is a token, or a denoising step of an image.
+"""
 
 import asyncio
 from collections.abc import Sequence
@@ -70,12 +73,12 @@ class SplitTree:
 
     A path splits when it has as many actions as one of the `split_steps`. A path that has ended
     does not split. If the first of the `split_steps` is 0, the paths still share their start, such
-    as the initial noise of an image. At a split, the noise of siblings has the correlation
-    `sibling_correlation`. A correlation above 0 requires a `CorrelatedActor`.
-    BranchGRPO (arXiv:2509.06040).
+    as the initial noise of an image. The new paths of a split are siblings. The noise of their
+    first actions has the correlation `sibling_correlation`. A correlation above 0 requires a
+    `CorrelatedActor`. BranchGRPO (arXiv:2509.06040).
 
-    Step values of an action: `node` is the number of its node, and actions of two rollouts with the
-    same number were generated once; `depth` is the number of splits before the action.
+    An action has two step values. `node` is the number of its node: actions of two rollouts with
+    the same number were generated once. `depth` is the number of splits before the action.
 
     Args:
         split_steps: Numbers of actions after which paths split, in increasing order.
@@ -102,6 +105,7 @@ class SplitTree:
     async def __call__(self, task: Task, env: Env, actor: Actor) -> Group:
         observation = await initial_observation(task, env)
         paths = [await self._root(actor, observation)]
+        # a child ends at the next split; the last children are generated to their ends
         for depth, length in enumerate((*self.split_steps[1:], 0), 1):
             sibling_lists = await asyncio.gather(
                 *(self._split(actor, path, depth, length) for path in paths)
@@ -198,7 +202,7 @@ class SingleStepBranching:
     async def __call__(self, task: Task, env: Env, actor: Actor) -> Group:
         observation = await initial_observation(task, env)
         path = await _greedy_turn(actor, Rollout(), observation)
-        steps = [k for k in self.branch_steps or range(path.length) if k < path.length]
+        steps = [step for step in self.branch_steps or range(path.length) if step < path.length]
         if not steps:
             raise ConfigError(
                 f"branch_steps: {self.branch_steps}."

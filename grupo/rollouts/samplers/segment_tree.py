@@ -39,9 +39,9 @@ class SegmentTree:
 
     The tree grows in rounds. In the first round, a random number of segments are generated, from
     `branches` to `max_initial_branches`. In a later round, every path that has not ended is
-    continued by one or more segments. Their total is `branches` times the number of segments of the
-    previous round, but at most the number of rollouts that are still missing, and is spread evenly
-    over the paths. A path ends when the policy stops or at `max_depth` segments.
+    continued by one or more segments. The number of these segments is `branches` times the number
+    of segments of the previous round, or the number of missing rollouts if that is smaller. They
+    are spread evenly over the paths. A path ends when the policy stops or at `max_depth` segments.
 
     If all paths have ended and rollouts are missing, random paths that the policy stopped are
     chosen. Each of them is cut at the start of a random segment, and `branches` new paths continue
@@ -137,9 +137,12 @@ class SegmentTree:
 
 
 def _repeat_evenly(paths: Sequence[_Path], count: int) -> list[_Path]:
-    """The paths, repeated as evenly as possible to `count` paths, but each at least once."""
-    each, extra = divmod(max(count, len(paths)), len(paths))
-    return [path for i, path in enumerate(paths) for _ in range(each + (i < extra))]
+    """`count` paths: each of `paths` is repeated equally often, up to a difference of one.
+
+    Each path occurs at least once, even if there are more than `count`.
+    """
+    repeats, num_extra = divmod(max(count, len(paths)), len(paths))
+    return [path for i, path in enumerate(paths) for _ in range(repeats + (i < num_extra))]
 
 
 def with_node_ids(rollout: Rollout, node_ids: Sequence[int]) -> Rollout:

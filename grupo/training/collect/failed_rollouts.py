@@ -1,4 +1,4 @@
-"""Rollouts that could not be scored: dropped from their groups, and reported."""
+"""Failed rollouts, which could not be scored: they are dropped from their groups and reported."""
 
 from collections.abc import Sequence
 from dataclasses import replace

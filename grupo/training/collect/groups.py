@@ -134,7 +134,7 @@ class _Collection:
     """
 
     sampled: list[Group] = field(default_factory=list)
-    scored: list[Group] = field(default_factory=list)  # the same without failed rollouts
+    scored: list[Group] = field(default_factory=list)  # sampled groups without failed rollouts
     kept: list[Group] = field(default_factory=list)
     rank_of_rollout: list[int] = field(default_factory=list)
     unfinished: list[GroupInProgress] = field(default_factory=list)
@@ -221,7 +221,7 @@ def _exchange_outcomes(
         ranks: The processes that share the generation.
         own_outcomes: The groups of this rank after the round, by index in the round.
         groups_to_generate: The groups of all ranks before the round.
-        token_limit: As for `collect_groups`.
+        token_limit: Limit of the tokens of a rollout in this step; None if there is none.
 
     Returns:
         The groups of all ranks whose generation has ended, and the unfinished groups of all ranks,
