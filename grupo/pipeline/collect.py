@@ -126,8 +126,7 @@ def sample_collection(
         max_tasks: Number of the first tasks that are used; 0 uses all tasks.
         callback: Receives a message about prompts that are too long.
         ranks: The processes that share the rollouts. Every rank returns the groups of all tasks.
-        sampler: Generates the group of a task. None generates independent rollouts, as an
-            evaluation does.
+        sampler: Generates the group of a task. None generates independent rollouts.
     """
     sampler = sampler or GroupSampler(attempts, recipe.evaluation.turn_strategy)
     group_size = sampler.group_size if isinstance(sampler, FixedGroupSize) else 0

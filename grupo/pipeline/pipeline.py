@@ -225,8 +225,7 @@ def _recipe_references(recipe: Recipe) -> Iterator[tuple[str, str]]:
 def check_stage_outputs(pipeline: Pipeline) -> None:
     """Raise `ConfigError` if a recipe refers to a stage that does not write what the recipe reads.
 
-    A recipe reads an exported model, a survey or a collection. `output_name` identifies what a
-    stage writes.
+    `output_name` identifies what a stage writes: a model, a survey or a collection.
     """
     for stage in pipeline.stages:
         for name in stages_used_as_models(stage.recipe):

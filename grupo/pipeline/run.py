@@ -47,10 +47,8 @@ def run_pipeline(
         make_callback: Makes the callback of a stage from the folder of the stage.
 
     Raises:
-        ConfigError: A stage cannot work, or the folder is not empty. The error is raised before the
-            first stage begins.
-        ConditionFailedError: The condition of a stage with `otherwise="stop"` does not hold. With
-            `otherwise="skip"`, the stage is skipped.
+        ConfigError: Before the first stage: a stage cannot work, or the folder is not empty.
+        ConditionFailedError: The condition of a stage with `otherwise="stop"` does not hold.
     """
     check_pipeline(pipeline)
     return run_checked_pipeline(pipeline, run, make_callback)
@@ -72,8 +70,7 @@ def run_checked_pipeline(
 def resume_pipeline(run: str | Path, make_callback: CallbackFactory = no_callback) -> Path:
     """Resume a pipeline and return its folder.
 
-    A pipeline may have been stopped at any moment. The resumed pipeline ends with the weights of an
-    uninterrupted one.
+    The pipeline may have been stopped at any moment. Its final weights are those without a stop.
 
     Args:
         run: The folder of the pipeline.

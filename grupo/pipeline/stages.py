@@ -72,10 +72,8 @@ class PipelineStage(Protocol):
         """Run the stage, or continue it if its folder has an interrupted run.
 
         Args:
-            folder: The folder of the stage. The last file that the stage writes to it is
-                `summary.json`.
-            recipe: The recipe of the stage, with the weights and tasks of earlier stages in place
-                of the references to them.
+            folder: The folder of the stage; the last file that the stage writes is `summary.json`.
+            recipe: The recipe of the stage, in which references to earlier stages are resolved.
             callback: Receives the events of the stage.
             ranks: The processes that run the stage together.
         """
@@ -88,15 +86,12 @@ class Stage:
 
     Args:
         name: Name of the stage and of its folder.
-        recipe: The recipe. Its policy and its reference policy start from the weights of `start`;
-            the optimizer is new.
+        recipe: The recipe. Its policy and its reference policy start from the weights of `start`.
         start: A reference "STAGE", "STAGE@best" or "STAGE@STEP" to an earlier stage, a merge of
             several stages, or "" for the policy of the recipe as it is. By default, the previous
             stage. The first stage of a later round starts from the last stage of the round before.
-        when: A condition on the evaluation of the stage that this stage starts from. Without a
-            condition, the stage always runs.
-        otherwise: If the condition does not hold, "stop" ends the pipeline, and "skip" continues
-            with the next stage.
+        when: A condition for running the stage, on the evaluation of the stage it starts from.
+        otherwise: If the condition does not hold, "stop" ends the pipeline, "skip" skips the stage.
     """
 
     name: str

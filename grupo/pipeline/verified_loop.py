@@ -29,11 +29,10 @@ def verified_loop(
     leaves out four fifths of the tasks that all four rollouts solve, as in the source.
 
     Args:
-        search: Recipe of RL on all tasks, with an outcome reward. The verifier's checks are reward
-            terms of weight 0.
-        align: Recipe of training on pairs, such as with `dpo()`. The pairs replace its tasks.
-        again: Recipe of RL after `align`; the source halves the learning rate. The remaining tasks
-            of `search` replace its tasks.
+        search: RL on all tasks; the verifier's checks are reward terms of weight 0.
+        align: Training on pairs, such as with `dpo()`. The pairs replace its tasks.
+        again: RL after `align`, on the remaining tasks of `search` instead of its own. The source
+            halves the learning rate.
         rows: The verifier: returns the pairs of a group, as `VerifiedPairs` does.
         attempts: Number of sampled rollouts per task that the verifier reads.
         rounds: Number of times that the loop runs.

@@ -152,8 +152,7 @@ def evaluate(
         policy: Generates the rollouts.
         env: The environment, which replies to responses and scores rollouts.
         tasks: The tasks to attempt.
-        num_attempts: Number of sampled rollouts per task. With 0, nothing is generated, and the
-            result has no scores.
+        num_attempts: Number of sampled rollouts per task; with 0, the result has no scores.
         success: Decides whether a rollout solves its task.
         turn_strategy: Generates the response to one observation. By default one call of the actor;
             another strategy may limit the thinking tokens.

@@ -36,16 +36,14 @@ class History:
     """The record of earlier steps that curricula, advantage estimators and controllers read.
 
     Components only read the history. `StepGenerator` passes a copy to `collect_groups`, which
-    counts tasks and removes unfinished rollouts in this copy. Only `State` changes the history of
-    the run.
+    counts tasks and removes unfinished rollouts in this copy. Only `State` changes the original.
 
     Args:
         num_tasks_drawn: Number of tasks that curricula have drawn so far.
         task_histories: The states of the method's statistics for each task, by its key.
         metrics: The values of each metric that a controller reads, one per step or per group.
         num_steps: Number of steps recorded so far.
-        replay_rollouts: The replays, by the key of their task. The task drawn longest ago comes
-            first.
+        replay_rollouts: The replays by the key of their task; the task drawn longest ago is first.
         unfinished_rollouts: Rollouts to be continued, by the key of their task, oldest first.
         source_histories: The states of the method's statistics for each source of tasks, such as a
             data set, by its name (`Task.source`).

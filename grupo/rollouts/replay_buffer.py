@@ -24,9 +24,7 @@ from grupo.storage.safetensors import StoredTensors
 from grupo.storage.segments import SegmentFiles, Segments, SegmentsInMemory, from_line, to_line
 
 REPLAY_BUFFER = "replay_buffer"  # name of the file, in a checkpoint, with the buffer's tensors
-# name of the tensor in this file with the step, length in bytes and CRC-32 of each of S segments,
-# (S, 3)
-SEGMENT_CHECKSUMS = "written"
+SEGMENT_CHECKSUMS = "written"  # name of the tensor with step, bytes and CRC-32 of each segment
 ValuesPerAction = tuple[tuple[float, ...], ...]  # a number per action, for each row of a rollout
 
 
@@ -136,9 +134,7 @@ class ReplayBuffer:
         """The tensors of a checkpoint, by name; no tensors if the capacity is 0."""
         if not self.capacity:
             return {}
-        rows = [
-            (step, length, checksum) for step, (length, checksum) in self.segment_checksums.items()
-        ]
+        rows = [(step, *checksum) for step, checksum in self.segment_checksums.items()]
         return {
             "priority": self.priority,
             "step": self.step,
@@ -160,8 +156,7 @@ def verify_replay_files(run: Path, tensors: Mapping[str, Tensor]) -> None:
 
     Args:
         run: The folder of the run.
-        tensors: The tensors of the replay buffer in the checkpoint; empty for a run without a
-            replay buffer.
+        tensors: The tensors of the replay buffer in the checkpoint; empty if it has none.
     """
     files = SegmentFiles(run)
     for step, length, checksum in tensors[SEGMENT_CHECKSUMS].tolist() if tensors else ():

@@ -20,16 +20,14 @@ class StatisticStore(Mapping[str, TaskHistory]):
     """The states of the statistics of each task, by the task's key.
 
     A statistic has one state for each task: a fixed number of values, however many groups were
-    appended. A store without statistics is empty. A run has a second store for task sources: its
-    keys are the names of sources (`Task.source`), and its states are computed from the groups of
-    all tasks of a source.
+    appended. A store without statistics is empty. A run has a second store, with the names of
+    sources (`Task.source`) as keys: its states cover the groups of all tasks of a source.
 
     Args:
         statistics: The statistics whose states are stored.
         row_of_key: Index of each task's row in `state_values`, in the order of their first groups.
             A copy of a store shares this dictionary, and ignores the tasks that are added later.
-        state_values: All rows as float64, one after another. A row has the values of all states of
-            a task.
+        state_values: All rows, one after another, as float64; a row has all states of a task.
     """
 
     statistics: tuple[TaskStatistic, ...] = ()

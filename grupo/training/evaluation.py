@@ -1,7 +1,4 @@
-"""Evaluation on held-out tasks: how often the policy solves them, and how likely it finds answers.
-
-A demonstration is a given answer to a task.
-"""
+"""Evaluation on held-out tasks: how often they are solved, and how likely given answers are."""
 
 import asyncio
 from collections.abc import Sequence
@@ -96,9 +93,6 @@ def _read_demonstrations(
     async def read() -> list[Group]:
         opened_env = open_env(env)
         groups = await asyncio.gather(*(sampler(task, opened_env, actor) for task in tasks))
-        return [
-            replace(group, rollouts=tuple(r for r in group.rollouts if r.reward > 0))
-            for group in groups
-        ]
+        return [group.with_rollouts(r for r in group.rollouts if r.reward > 0) for group in groups]
 
     return run_coroutine(read())

@@ -66,8 +66,7 @@ def resume_training(run: str | Path, callback: Callback = NullCallback()) -> dic
         The contents of `summary.json`.
 
     Raises:
-        ConfigError: The folder holds no run, or the recipe of the run has objects that existed only
-            in the memory of its process.
+        ConfigError: The folder holds no run, or a run whose recipe had objects in memory.
     """
     trainer = reopen_trainer(Path(run), callback, launched_ranks())
     with trainer.lock:

@@ -133,9 +133,8 @@ def saved_best_steps(recipe: Recipe, step: int, eval_scores: Mapping[str, Any]) 
 def run_summary(recipe: Recipe, step: int, data: Mapping[str, Any]) -> dict[str, Any]:
     """The contents of `summary.json`.
 
-    A run that stopped early may have generated rollouts for later steps and never trained on them.
-    `tokens` includes the tokens of these rollouts, and `ledger` has their number as
-    `tokens/generated_ahead`.
+    A run that stopped early may have generated rollouts ahead and never trained on them. `tokens`
+    includes their tokens, and `ledger` has the number as `tokens/generated_ahead`.
 
     Args:
         recipe: The recipe of the run.
@@ -143,9 +142,8 @@ def run_summary(recipe: Recipe, step: int, data: Mapping[str, Any]) -> dict[str,
         data: The plain data of a checkpoint after these steps.
     """
     num_ahead = sum(sum(tokens.values()) for _, _, tokens, _ in data["rollout_queue"])
-    totals = dict(data["metric_totals"])
-    if num_ahead:
-        totals["tokens/generated_ahead"] = float(num_ahead)
+    ahead_metric = {"tokens/generated_ahead": float(num_ahead)} if num_ahead else {}
+    totals = data["metric_totals"] | ahead_metric
     return {
         "method": repr(recipe.method),
         "model": str(recipe.policy.model),

@@ -46,10 +46,7 @@ class Curriculum(Protocol):
 
 @component
 class ShuffledTasks:
-    """Every task once per epoch, in an order that each epoch shuffles anew.
-
-    Only the first request of a step returns tasks.
-    """
+    """Every task once per epoch, shuffled anew; only a step's first request returns tasks."""
 
     def __call__(self, request: CurriculumRequest) -> Sequence[Task]:
         return [] if request.round_index else next_tasks(request)

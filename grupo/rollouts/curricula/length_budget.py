@@ -19,8 +19,7 @@ class StatedBudget:
 
     Args:
         inner: The curriculum that chooses the tasks.
-        budget: Length that an answer should have, in tokens; a number or a schedule. It is rounded
-            to a whole number of at least 1.
+        budget: Length in tokens that an answer should have; rounded, and at least 1.
         sentence: Text at the end of the prompt, with the field {budget}.
 
     Raises:

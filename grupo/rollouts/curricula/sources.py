@@ -1,7 +1,4 @@
-"""A curriculum that chooses task sources whose rollouts differ most in reward.
-
-A source is a family of tasks or a file, such as a data set (`Task.source`).
-"""
+"""A curriculum that prefers sources of tasks (data sets) whose rollouts differ in reward."""
 
 from collections.abc import Mapping, Sequence
 from math import exp, log, sqrt
@@ -23,8 +20,7 @@ from grupo.util.rng import make_rng
 class RecentAdvantages(TaskStatistic):
     """The number of rollouts of a source, and |A| of its last `recent_rollouts` rollouts.
 
-    A = (r - mean) / (s + 1e-6) is GRPO's advantage within a group. s is the unbiased standard
-    deviation of the group's rewards.
+    A = (r - mean) / (s + 1e-6) is GRPO's advantage within a group with the deviation s.
 
     Args:
         recent_rollouts: Number of rollouts whose |A| is kept.

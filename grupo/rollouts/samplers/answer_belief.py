@@ -46,7 +46,7 @@ class WithAnswerBelief(SamplerWrapper):
                 for rollout in group.rollouts
             )
         )
-        return replace(group, rollouts=tuple(annotated))
+        return group.with_rollouts(annotated)
 
     async def _add_beliefs(self, answer: str, actor: Actor, rollout: Rollout) -> Rollout:
         starts = _turn_starts(rollout)
@@ -60,7 +60,7 @@ class WithAnswerBelief(SamplerWrapper):
             belief = exp(fmean(logp)) if all_have_room else 0.0
             length = sum(len(response.items) for _, response in rollout.turns[start:end])
             beliefs += [belief] * length
-        return replace(rollout, step_values={**rollout.step_values, "belief": tuple(beliefs)})
+        return rollout.with_step_values({"belief": tuple(beliefs)})
 
     async def _answer_logp(
         self, answer: str, actor: Actor, rollout: Rollout, turn: int

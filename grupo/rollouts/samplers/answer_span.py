@@ -1,7 +1,5 @@
 """Marks where the answer is in a rollout, for methods that treat its tokens differently."""
 
-from dataclasses import replace
-
 from grupo.core.component import component
 from grupo.core.interfaces import Actor, Env
 from grupo.core.ranges import NonEmptyString
@@ -29,11 +27,10 @@ class WithAnswerSpan(SamplerWrapper):
 
     async def __call__(self, task: Task, env: Env, actor: Actor) -> Group:
         group = await self.inner(task, env, actor)
-        marked = [
-            replace(r, step_values={**r.step_values, "answer": self.mark(actor, r)})
-            for r in group.rollouts
-        ]
-        return replace(group, rollouts=tuple(marked))
+        return group.with_rollouts(
+            rollout.with_step_values({"answer": self.mark(actor, rollout)})
+            for rollout in group.rollouts
+        )
 
     def mark(self, actor: Actor, rollout: Rollout) -> tuple[float, ...]:
         """A number for each item of the rollout: 1 in the answer, 0 elsewhere.
@@ -67,11 +64,10 @@ class WithFirstAnswerLength(SamplerWrapper):
 
     async def __call__(self, task: Task, env: Env, actor: Actor) -> Group:
         group = await self.inner(task, env, actor)
-        measured = [
-            replace(r, reward_terms={**r.reward_terms, "first_length": self.length(actor, r)})
-            for r in group.rollouts
-        ]
-        return replace(group, rollouts=tuple(measured))
+        return group.with_rollouts(
+            rollout.with_reward_terms({"first_length": self.length(actor, rollout)})
+            for rollout in group.rollouts
+        )
 
     def length(self, actor: Actor, rollout: Rollout) -> float:
         """Number of items of the last response up to the end of its first answer.

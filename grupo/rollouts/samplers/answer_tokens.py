@@ -28,8 +28,7 @@ class OnlyAnswerTokens:
 
     async def __call__(self, task: Task, env: Env, actor: Actor) -> Group:
         group = await self.inner(task, env, actor)
-        masked = (mask_thoughts(actor, rollout, self.think_end) for rollout in group.rollouts)
-        return replace(group, rollouts=tuple(masked))
+        return group.with_rollouts(mask_thoughts(actor, r, self.think_end) for r in group.rollouts)
 
 
 def mask_thoughts(actor: Actor, rollout: Rollout, think_end: str) -> Rollout:

@@ -72,11 +72,10 @@ class AnytimeBudgets:
 
         rollouts = await asyncio.gather(*(rollout_at(*index) for index in indices))
         group = await score_group(task, env, rollouts)
-        annotated = (
+        return group.with_rollouts(
             self._annotate(rollout, traces[trace], trace, budget)
             for rollout, (trace, budget, _) in zip(group.rollouts, indices, strict=True)
         )
-        return replace(group, rollouts=tuple(annotated))
 
     async def _generate_trace(self, actor: Actor, observation: Observation) -> Rollout:
         """A chain of thought, with one response for each segment from one budget to the next."""
@@ -133,8 +132,4 @@ class AnytimeBudgets:
             "budget_index": float(budget_index),
             "cut_index": float(cut),
         }
-        return replace(
-            rollout,
-            reward_terms={**rollout.reward_terms, **terms},
-            step_values={**rollout.step_values, "thinking": is_thinking},
-        )
+        return rollout.with_reward_terms(terms).with_step_values({"thinking": is_thinking})

@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import replace
 from math import isfinite
 
 from grupo.core.component import check_field, component
@@ -52,7 +51,7 @@ class ChosenStart(GroupSampler):
             *(self._generate(task, env, actor.fork(i)) for i in range(count))
         )
         group = await score_group(task, env, rollouts)
-        return replace(group, rollouts=tuple(map(self._annotate, group.rollouts)))
+        return group.with_rollouts(map(self._annotate, group.rollouts))
 
     async def _generate(self, task: Task, env: Env, actor: Actor) -> Rollout:
         observation = await initial_observation(task, env)
@@ -64,8 +63,7 @@ class ChosenStart(GroupSampler):
     def _annotate(self, rollout: Rollout) -> Rollout:
         texts = [text for text, _ in self.starts]
         index = texts.index(rollout.turns[0][1].text)
-        terms = {**rollout.reward_terms, self.reward_term: float(index)}
-        return replace(rollout, reward_terms=terms)
+        return rollout.with_reward_terms({self.reward_term: float(index)})
 
 
 @component
@@ -108,8 +106,4 @@ class WithColumnTerm(SamplerWrapper):
         self.validate_tasks([task])
         group = await self.inner(task, env, actor)
         term = {self.reward_term: float(task.columns[self.column])}
-        rollouts = (
-            replace(rollout, reward_terms={**rollout.reward_terms, **term})
-            for rollout in group.rollouts
-        )
-        return replace(group, rollouts=tuple(rollouts))
+        return group.with_rollouts(rollout.with_reward_terms(term) for rollout in group.rollouts)

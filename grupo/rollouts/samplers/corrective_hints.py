@@ -61,8 +61,7 @@ class CorrectiveHints(SamplerWrapper):
         inner: The sampler of the group.
         find_flaw: Returns the flawed part of a text and a hint, or None (the paper's intervener).
         max_rounds: Largest number of hints in a rollout (our choice).
-        max_hint_share: A corrected rollout with this share of hint tokens or more is left out (the
-            paper: 2.6 % of all tokens).
+        max_hint_share: From this share of hint tokens on, a rollout is left out (paper: 2.6 %).
         success_threshold: A rollout with a higher reward is correct.
     """
 
@@ -84,7 +83,7 @@ class CorrectiveHints(SamplerWrapper):
         )
         kept = [rollout for rollout in corrected if self._is_kept(rollout)]
         rollouts = (*group.rollouts, *(replace(rollout, source=CORRECTED) for rollout in kept))
-        return replace(group, rollouts=tuple(map(_with_hint_share, rollouts)))
+        return group.with_rollouts(map(_with_hint_share, rollouts))
 
     async def _corrected(self, task: Task, rollout: Rollout, env: Env, actor: Actor) -> Rollout:
         """The scored rollout after its corrections; a correct rollout is returned unchanged."""
@@ -117,14 +116,11 @@ def hint_share(rollout: Rollout) -> float:
 
 def _with_hint_share(rollout: Rollout) -> Rollout:
     """The rollout with its reward term; all responses of a corrected rollout are trained on."""
-    is_corrected = rollout.source == CORRECTED
-    share = hint_share(rollout) if is_corrected else 0.0
-    turns = rollout.turns
-    if is_corrected:
-        turns = tuple(
-            (observation, replace(response, in_loss=True)) for observation, response in turns
-        )
-    return replace(rollout, turns=turns, reward_terms={**rollout.reward_terms, HINT_SHARE: share})
+    if rollout.source != CORRECTED:
+        return rollout.with_reward_terms({HINT_SHARE: 0.0})
+    turns = ((observation, replace(r, in_loss=True)) for observation, r in rollout.turns)
+    trained = replace(rollout, turns=tuple(turns))
+    return trained.with_reward_terms({HINT_SHARE: hint_share(rollout)})
 
 
 PAPER = Paper(

@@ -1,7 +1,4 @@
-"""Cut points: the positions where rollouts are cut, so that new continuations can begin there.
-
-A cut point is the number of items (tokens) of the rollout before the cut.
-"""
+"""Cut points: numbers of items (tokens) after which rollouts are cut and continued anew."""
 
 from collections.abc import Sequence
 from itertools import accumulate

@@ -51,8 +51,7 @@ class Deliberation:
         belief: Column of the false belief.
         rounds: Largest number of rounds; each agent has one turn in a round.
         stop: Beginning of the text of an agent that has no further thought.
-        quiet: Number of agents in a row without a thought that ends the deliberation; 0 stands for
-            the number of all agents.
+        quiet: Number of agents in a row whose `stop` ends the deliberation; 0 stands for all.
         refine: Returns the thoughts that are kept, from the task and all thoughts.
         discuss: Text at the end of an agent's prompt, with {rules}, {thoughts} and {agent}.
         answer: Text at the end of the prompt of the deliberated answer, with {rules}.

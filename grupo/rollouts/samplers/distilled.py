@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import replace
 from random import Random
 from statistics import fmean
 from typing import Protocol
@@ -98,8 +97,7 @@ class DistilledDrafts(GroupSampler):
     A group has a workspace with probability `share`. The policy then generates `drafts` drafts, and
     `distill` makes the workspace of them. All rollouts of the group are generated and trained with
     the workspace in their prompt. The drafts and the workspace are not trained on, but their tokens
-    are counted as generated. The reward term `operator` is 1 for the rollouts of a group with a
-    workspace, else 0.
+    are counted as generated. The reward term `operator` is 1 in a group with a workspace, else 0.
 
     Parallel-Distill-Refine with one round, Madaan et al. (arXiv:2510.01123).
 
@@ -132,8 +130,7 @@ class DistilledDrafts(GroupSampler):
         )
         group = await score_group(task, env, rollouts)
         term = {"operator": float(has_workspace)}
-        annotated = (replace(r, reward_terms={**r.reward_terms, **term}) for r in group.rollouts)
-        return replace(group, rollouts=tuple(annotated))
+        return group.with_rollouts(rollout.with_reward_terms(term) for rollout in group.rollouts)
 
     async def _with_workspace(self, task: Task, env: Env, actor: Actor) -> Task:
         """The task with a workspace in its prompt."""

@@ -1,13 +1,13 @@
 """Early exits: answers from several positions of one chain of thought."""
 
 import asyncio
-from dataclasses import replace
 
 from grupo.core.component import component
-from grupo.core.interfaces import Actor, Env, initial_observation, run_rollout, score_group
+from grupo.core.interfaces import Actor, Env, initial_observation
 from grupo.core.numbers import PositiveInt
 from grupo.core.requires import Provides
 from grupo.core.types import Group, Rollout, Task
+from grupo.rollouts.samplers.prefixes import finish_and_score
 
 
 @component
@@ -47,26 +47,17 @@ class EarlyExits:
             for i, position in enumerate(positions)
         )
         answered = await asyncio.gather(*early, self._answer_after_thinking(actor, thinking))
-        rollouts = await asyncio.gather(  # later turns, if the environment replies to the answers
-            *(
-                run_rollout(task, env, actor.fork("on", i), rollout)
-                for i, rollout in enumerate(answered)
-            )
-        )
-        group = await score_group(task, env, rollouts)
-        annotated = (
-            replace(rollout, reward_terms={**rollout.reward_terms, "exit_index": float(i)})
+        group = await finish_and_score(task, env, actor, answered)
+        return group.with_rollouts(
+            rollout.with_reward_terms({"exit_index": float(i)})
             for i, rollout in enumerate(group.rollouts)
         )
-        return replace(group, rollouts=tuple(annotated))
 
     async def _cut_positions(self, actor: Actor, thinking: Rollout, max_cuts: int) -> list[int]:
-        """Random numbers of thinking tokens before a cut, in ascending order.
-
-        The tokens that ended the thinking, `think_end` or an end token, are not part of it.
-        """
+        """Random numbers of thinking tokens before a cut, in ascending order."""
         _, response = thinking.turns[-1]
         think_end_length = len((await actor.prefill_forced(thinking, "", self.think_end)).items)
+        # of the text or token that ended the thinking
         num_end_tokens = {"stop": think_end_length, "end": 1}.get(response.finish_reason, 0)
         positions = range(1, len(response.items) - num_end_tokens + 1)
         return sorted(actor.rng("exits").sample(positions, min(max_cuts, len(positions))))

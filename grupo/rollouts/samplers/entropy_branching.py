@@ -66,11 +66,10 @@ class EntropyBranching:
     async def __call__(self, task: Task, env: Env, actor: Actor) -> Group:
         paths = await self._grow_tree(task, env, actor)
         group = await score_group(task, env, [path.rollout for path in paths])
-        annotated = (
+        return group.with_rollouts(
             with_node_ids(rollout, path.node_ids)
             for rollout, path in zip(group.rollouts, paths, strict=True)
         )
-        return replace(group, rollouts=tuple(annotated))
 
     async def _grow_tree(self, task: Task, env: Env, actor: Actor) -> Sequence[_Path]:
         """The finished paths of a new tree, as many as the group has rollouts."""
@@ -88,8 +87,9 @@ class EntropyBranching:
             continued = [pair for pair in before_and_after if pair[1] is not pair[0]]
             num_missing = num_leaves - len(finished) - len(continued)
             branches = self._new_branches(continued, rng)[:num_missing]
-            active = [*(after for _, after in continued), *branches]
-            active = active or [_Path()] * min(num_missing, 1)
+            active = [*(after for _, after in continued), *branches] or [_Path()] * (
+                num_missing > 0
+            )
         return finished
 
     async def _extend(self, task: Task, env: Env, actor: Actor, path: _Path, node_id: int) -> _Path:
@@ -112,14 +112,7 @@ class EntropyBranching:
     def _new_branches(
         self, before_and_after: Sequence[tuple[_Path, _Path]], rng: Random
     ) -> list[_Path]:
-        """Random paths that branch off before the last turn of a path.
-
-        No path branches off before the first turn of a path that it does not share.
-
-        Args:
-            before_and_after: Each path before and after its last turn.
-            rng: Draws the branches.
-        """
+        """New paths that branch off before the last turn of a path, not before its first own one."""
         return [
             replace(before, num_inherited_turns=len(before.node_ids))
             for before, after in before_and_after

@@ -27,11 +27,10 @@ class WithGreedyBaseline(SamplerWrapper):
             run_rollout(task, env, greedy_actor, turn_strategy=self.turn_strategy),
         )
         (greedy,) = (await score_group(task, env, [rollout])).rollouts
-        annotated = (_with_greedy_reward(greedy, rollout) for rollout in group.rollouts)
-        return replace(group, rollouts=tuple(annotated))
+        return group.with_rollouts(_with_greedy_reward(greedy, r) for r in group.rollouts)
 
 
 def _with_greedy_reward(greedy: Rollout, rollout: Rollout) -> Rollout:
     if greedy.error:
         return replace(rollout, error=rollout.error or f"the greedy rollout: {greedy.error}")
-    return replace(rollout, reward_terms={**rollout.reward_terms, "greedy": greedy.reward})
+    return rollout.with_reward_terms({"greedy": greedy.reward})

@@ -12,10 +12,7 @@ from grupo.util.errors import ConfigError
 async def rollout_with_removed_hint(
     task: Task, hinted_task: Task, env: Env, actor: Actor
 ) -> Rollout:
-    """A rollout that is generated with a hint, and whose prompt is then the task's own prompt.
-
-    Its responses are marked as `off_context`: they were sampled with another prompt.
-    """
+    """A rollout generated with a hint, whose prompt is then replaced by the task's own prompt."""
     rollout = await run_rollout(hinted_task, env, actor)
     return actor.with_prompt(rollout, await initial_observation(task, env))
 

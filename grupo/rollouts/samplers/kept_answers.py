@@ -1,7 +1,6 @@
 """Rules that merge the rollouts of a further attempt, called answers here, into a group."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Protocol
 
 from grupo.core.component import component
@@ -17,12 +16,12 @@ class MergeRollouts(Protocol):
 
 def add_all(group: Group, answers: Sequence[Rollout]) -> Group:
     """The group with all answers after its rollouts."""
-    return replace(group, rollouts=(*group.rollouts, *answers))
+    return group.with_rollouts((*group.rollouts, *answers))
 
 
 def replace_all(group: Group, answers: Sequence[Rollout]) -> Group:
     """The answers in place of the group's rollouts."""
-    return replace(group, rollouts=tuple(answers))
+    return group.with_rollouts(answers)
 
 
 def replace_last(group: Group, answers: Sequence[Rollout]) -> Group:
@@ -31,7 +30,7 @@ def replace_last(group: Group, answers: Sequence[Rollout]) -> Group:
     Rollouts of one task are exchangeable, so the last ones are as good as randomly chosen ones.
     """
     kept = max(0, len(group.rollouts) - len(answers))
-    return replace(group, rollouts=(*group.rollouts[:kept], *answers))
+    return group.with_rollouts((*group.rollouts[:kept], *answers))
 
 
 def best_replaces_first(group: Group, answers: Sequence[Rollout]) -> Group:
@@ -59,7 +58,7 @@ def best_replaces_worst(group: Group, answers: Sequence[Rollout]) -> Group:
     worst = min(scored, key=lambda i: rollouts[i].reward, default=-1)
     if not ranked or not scored or ranked[0].reward <= rollouts[worst].reward:
         return group
-    return replace(group, rollouts=(*rollouts[:worst], ranked[0], *rollouts[worst + 1 :]))
+    return group.with_rollouts((*rollouts[:worst], ranked[0], *rollouts[worst + 1 :]))
 
 
 @component
@@ -84,4 +83,4 @@ def best_answers(answers: Sequence[Rollout]) -> list[Rollout]:
 
 def _replace_first(group: Group, answers: Sequence[Rollout]) -> Group:
     """The group with as many of its first rollouts replaced as there are answers."""
-    return replace(group, rollouts=(*answers, *group.rollouts[len(answers) :]))
+    return group.with_rollouts((*answers, *group.rollouts[len(answers) :]))

@@ -1,7 +1,6 @@
 """Adds rollouts at another temperature to a group."""
 
 import asyncio
-from dataclasses import replace
 
 from grupo.core.component import component
 from grupo.core.interfaces import Actor, Env, run_rollout, score_group
@@ -45,9 +44,8 @@ class MultiTemperature:
         )
         group, rollouts = await asyncio.gather(self.inner(task, env, actor), asyncio.gather(*extra))
         scaled = await score_group(task, env, rollouts)
-        annotated = [
-            replace(rollout, reward_terms={**rollout.reward_terms, "temperature_scaled": is_scaled})
+        return group.with_rollouts(
+            rollout.with_reward_terms({"temperature_scaled": is_scaled})
             for is_scaled, of_group in ((0.0, group), (1.0, scaled))
             for rollout in of_group.rollouts
-        ]
-        return replace(group, rollouts=tuple(annotated))
+        )

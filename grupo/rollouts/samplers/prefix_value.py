@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import isnan
 
 from grupo.core.component import component
@@ -78,7 +78,7 @@ class PrefixValue(SamplerWrapper):
             if not isnan(value := value_of_key[state.key]):
                 values_by_cut[state.rollout_index][state.cut] = value
         pairs = zip(group.rollouts, values_by_cut, strict=True)
-        return replace(group, rollouts=tuple(with_values(*pair) for pair in pairs))
+        return group.with_rollouts(with_values(*pair) for pair in pairs)
 
     async def _values(
         self, task: Task, env: Env, actor: Actor, states: Sequence[_State]
@@ -122,11 +122,9 @@ def with_values(rollout: Rollout, values: Mapping[int, float]) -> Rollout:
         values: The value of each measured beginning, by its number of items.
     """
     items = range(rollout.length)
-    added = {
-        PREFIX_VALUE: tuple(values.get(i, 0.0) for i in items),
-        PREFIX_CUT: tuple(float(i in values) for i in items),
-    }
-    return replace(rollout, step_values={**rollout.step_values, **added})
+    value_of_item = tuple(values.get(i, 0.0) for i in items)
+    is_cut = tuple(float(i in values) for i in items)
+    return rollout.with_step_values({PREFIX_VALUE: value_of_item, PREFIX_CUT: is_cut})
 
 
 def _mean_reward(rollouts: Sequence[Rollout]) -> float:

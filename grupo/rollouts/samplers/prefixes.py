@@ -1,9 +1,11 @@
 """Beginnings of rollouts, and their continuations."""
 
+import asyncio
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from grupo.core.interfaces import Actor, Env, TurnStrategy, run_rollout
-from grupo.core.types import Rollout, Task
+from grupo.core.interfaces import Actor, Env, TurnStrategy, run_rollout, score_group
+from grupo.core.types import Group, Rollout, Task
 from grupo.util.errors import ConfigError
 
 
@@ -50,3 +52,11 @@ async def continue_rollout(
     if prefix.is_open:
         rollout = rollout.append_turn("", await actor(rollout, ""))
     return await run_rollout(task, env, actor, rollout, turn_strategy)
+
+
+async def finish_and_score(
+    task: Task, env: Env, actor: Actor, rollouts: Sequence[Rollout]
+) -> Group:
+    """Continue each rollout until the environment ends it, and score the rollouts as a group."""
+    finished = (run_rollout(task, env, actor.fork("on", i), x) for i, x in enumerate(rollouts))
+    return await score_group(task, env, await asyncio.gather(*finished))

@@ -87,8 +87,7 @@ class _PartialRollout:
     Args:
         actor: The actor that generates the rollout.
         rollout: The rollout.
-        score: Predicted probability that the rollout will be correct; -1 for a rollout that ended
-            before the pruning length.
+        score: Predicted probability of a correct rollout; -1 if it ended before this length.
     """
 
     actor: Actor
@@ -151,7 +150,7 @@ class EarlyPruning:
             for i, partial in enumerate(partial_rollouts)
             if i not in kept_indices
         ]
-        return replace(group, rollouts=(*finished, *pruned))
+        return group.with_rollouts((*finished, *pruned))
 
     def kept_indices(self, scores: Sequence[float]) -> Sequence[int]:
         """Indices of the rollouts that are not pruned.
@@ -190,11 +189,8 @@ class EarlyPruning:
         """The rollout with the score of its partial rollout and the position of the score."""
         has_score = float(partial.score >= 0)
         position = (0.0,) * self.prune_at + (has_score,) + (0.0,) * rollout.length
-        return replace(
-            rollout,
-            reward_terms={**rollout.reward_terms, "quality": partial.score},
-            step_values={**rollout.step_values, "score_position": position[: rollout.length]},
-        )
+        annotated = rollout.with_reward_terms({"quality": partial.score})
+        return annotated.with_step_values({"score_position": position[: rollout.length]})
 
 
 def balanced_subset(success_prob: Mapping[int, float], count: int) -> frozenset[int]:

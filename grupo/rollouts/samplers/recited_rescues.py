@@ -34,4 +34,4 @@ class WithRecitedRescues(SamplerWrapper):
             for rollout in group.rollouts
             if rollout.source in self.sources and rollout.reward > self.success_threshold
         ]
-        return replace(group, rollouts=(*group.rollouts, *copies))
+        return group.with_rollouts((*group.rollouts, *copies))

@@ -18,10 +18,9 @@ class FailedItems:
     """The criteria of a task's rubric that a rollout does not meet.
 
     Args:
-        column: Column of the rubric: a list of items, which are objects with `name` and
-            `criterion`.
-        reward_term: Name of the rubric's reward term. The reward term `<reward_term>/<name>` is the
-            score of an item, and the criterion is not met if it is below 1/2.
+        column: Column of the rubric: a list of items with the fields `name` and `criterion`.
+        reward_term: Name of the rubric's reward term. A criterion is not met if the reward term
+            `<reward_term>/<name>` is below 1/2.
     """
 
     column: str = "rubric"

@@ -1,7 +1,6 @@
 """Reflection: a task that usually fails is prompted again with one of its failed rollouts."""
 
 import asyncio
-from dataclasses import replace
 
 from grupo.core.component import component
 from grupo.core.interfaces import Actor, Env
@@ -51,7 +50,7 @@ class WithReflection(SamplerWrapper):
             retry_task = append_to_prompt(task, text)
             groups.append(self.inner(retry_task, env, actor.fork("reflected")))
         annotated = (
-            replace(rollout, reward_terms={**rollout.reward_terms, "saw_failure": float(i)})
+            rollout.with_reward_terms({"saw_failure": float(i)})
             for i, group in enumerate(await asyncio.gather(*groups))
             for rollout in group.rollouts
         )

@@ -3,7 +3,6 @@
 import asyncio
 from bisect import bisect_right
 from collections.abc import Sequence
-from dataclasses import replace
 from random import Random
 from typing import Protocol
 
@@ -111,7 +110,7 @@ class ForcedRethinking(SamplerWrapper):
         accepted = [(i, rollout) for i, rollout in pairs if self._is_accepted(rollout)]
         replacements = dict(accepted[: self.max_per_group])
         rollouts = (replacements.get(i, rollout) for i, rollout in enumerate(group.rollouts))
-        return replace(group, rollouts=tuple(map(self._with_term, rollouts)))
+        return group.with_rollouts(map(self._with_term, rollouts))
 
     def _is_chosen(self, index: int, rollout: Rollout, actor: Actor) -> bool:
         """Whether the rollout at this index of the group is continued."""
@@ -144,7 +143,7 @@ class ForcedRethinking(SamplerWrapper):
 
     def _with_term(self, rollout: Rollout) -> Rollout:
         rethought = float(self.marker in rollout.text.lower())
-        return replace(rollout, reward_terms={**rollout.reward_terms, "rethought": rethought})
+        return rollout.with_reward_terms({"rethought": rethought})
 
 
 def without_end(rollout: Rollout, actor: Actor) -> Rollout:
@@ -159,8 +158,7 @@ def cut_back(rollout: Rollout, actor: Actor, texts: Sequence[str]) -> Rollout:
     """The rollout with its last response cut before texts.
 
     The response is cut before the last occurrence of the first text. What remains is cut before the
-    last occurrence of the second text, and so on. A text that does not occur is skipped. At least
-    one item of the response is kept.
+    last occurrence of the second text, and so on. At least one item of the response is kept.
 
     Args:
         rollout: The rollout.

@@ -85,7 +85,7 @@ class Rewritten(SamplerWrapper):
             rollouts += _in_part([rewrite for rewrite, _ in pairs], 1)
             for part, (_, answers) in enumerate(pairs, 2):
                 rollouts += _in_part(answers, part)
-        return replace(group, rollouts=tuple(rollouts))
+        return group.with_rollouts(rollouts)
 
     def _instruction(self, group: Group) -> str:
         """The instruction for rewrites; "" for an easy task or if no answer could be scored."""
@@ -128,10 +128,7 @@ def _is_answerable(task: Task, prompt: str) -> bool:
 
 def _in_part(rollouts: Sequence[Rollout], part: int) -> Sequence[Rollout]:
     """The rollouts with the reward term `part`."""
-    return [
-        replace(rollout, reward_terms={**rollout.reward_terms, PART: float(part)})
-        for rollout in rollouts
-    ]
+    return [rollout.with_reward_terms({PART: float(part)}) for rollout in rollouts]
 
 
 PAPER = Paper(

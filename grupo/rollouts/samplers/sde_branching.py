@@ -1,7 +1,4 @@
-"""Branching after given numbers of actions: trees, and rollouts that deviate at one action.
-
-An action is a token, or a denoising step of an image.
-"""
+"""Branching after given numbers of actions, which are tokens or denoising steps of an image."""
 
 import asyncio
 from collections.abc import Sequence
@@ -16,6 +13,7 @@ from grupo.core.interfaces import Actor, Env, initial_observation, run_rollout, 
 from grupo.core.numbers import NonNegativeInt, NumberOrSchedule, PositiveInt
 from grupo.core.requires import Provides
 from grupo.core.types import Group, Observation, Rollout, Task
+from grupo.rollouts.samplers.prefixes import finish_and_score
 from grupo.util.errors import ConfigError
 
 
@@ -64,7 +62,7 @@ class _Path:
             "node": tuple(float(node) for node, _ in pairs),
             "depth": tuple(float(depth) for _, depth in pairs),
         }
-        return replace(finished, step_values={**finished.step_values, **values})
+        return finished.with_step_values(values)
 
 
 @component
@@ -111,18 +109,11 @@ class SplitTree:
                 *(self._split(actor, path, depth, length) for path in paths)
             )
             paths = [path for siblings in sibling_lists for path in siblings]
-        rollouts = await asyncio.gather(
-            *(
-                run_rollout(task, env, actor.fork("on", i), path.rollout)
-                for i, path in enumerate(paths)
-            )
-        )
-        group = await score_group(task, env, rollouts)
-        annotated = (
+        group = await finish_and_score(task, env, actor, [path.rollout for path in paths])
+        return group.with_rollouts(
             path.with_node_values(rollout)
             for rollout, path in zip(group.rollouts, paths, strict=True)
         )
-        return replace(group, rollouts=tuple(annotated))
 
     async def _root(self, actor: Actor, observation: Observation) -> _Path:
         """The path to the root, with the actions before the first split."""
@@ -179,14 +170,12 @@ class SingleStepBranching:
     """Generates a greedy path, and rollouts each of which deviates from it at one sampled action.
 
     All actions after the sampled one are greedy again. The rollouts that deviate at the same action
-    therefore differ by the sampled action and its consequences only. Only the sampled actions are
-    trained. The reward term `branch_step` is the number of actions before the sampled one.
-    TempFlow-GRPO (arXiv:2508.04324).
+    therefore differ only by this action and its consequences. Only sampled actions are trained on.
+    `branch_step`, a reward term, counts the actions before it. TempFlow-GRPO (arXiv:2508.04324).
 
     Args:
         branches_per_step: Number of rollouts that deviate at the same action.
-        branch_steps: Numbers of actions after which rollouts deviate; () for every action of the
-            path.
+        branch_steps: Numbers of actions after which rollouts deviate; () stands for every number.
     """
 
     branches_per_step: PositiveInt = 8
@@ -216,11 +205,10 @@ class SingleStepBranching:
             )
         )
         group = await score_group(task, env, rollouts)
-        annotated = (
-            replace(rollout, reward_terms={**rollout.reward_terms, "branch_step": float(step)})
+        return group.with_rollouts(
+            rollout.with_reward_terms({"branch_step": float(step)})
             for (step, _), rollout in zip(steps_and_branches, group.rollouts, strict=True)
         )
-        return replace(group, rollouts=tuple(annotated))
 
     async def _branch(
         self, task: Task, env: Env, actor: Actor, path: Rollout, branch_actor: Actor

@@ -2,14 +2,15 @@
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import count
 from random import Random
 
 from grupo.core.component import component
-from grupo.core.interfaces import Actor, Env, initial_observation, run_rollout, score_group
+from grupo.core.interfaces import Actor, Env, initial_observation
 from grupo.core.numbers import PositiveInt
 from grupo.core.types import Group, Observation, Rollout, Task
+from grupo.rollouts.samplers.prefixes import finish_and_score
 
 
 @dataclass(frozen=True)
@@ -72,18 +73,11 @@ class SegmentTree:
     async def __call__(self, task: Task, env: Env, actor: Actor) -> Group:
         observation = await initial_observation(task, env)
         paths = await self._grow_tree(actor, observation, task.group_size or self.leaves)
-        rollouts = await asyncio.gather(
-            *(
-                run_rollout(task, env, actor.fork("on", i), path.rollout)
-                for i, path in enumerate(paths)
-            )
-        )
-        group = await score_group(task, env, rollouts)
-        annotated = (
+        group = await finish_and_score(task, env, actor, [path.rollout for path in paths])
+        return group.with_rollouts(
             with_node_ids(rollout, path.node_ids)
             for rollout, path in zip(group.rollouts, paths, strict=True)
         )
-        return replace(group, rollouts=tuple(annotated))
 
     async def _grow_tree(
         self, actor: Actor, observation: Observation, leaves: int
@@ -127,8 +121,7 @@ class SegmentTree:
     ) -> list[_Path]:
         """Up to `num_paths` beginnings of random paths that the policy stopped.
 
-        Each beginning is repeated `branches` times. If the policy stopped no path, the beginnings
-        are empty.
+        Each is repeated `branches` times. If the policy stopped no path, the beginnings are empty.
         """
         stopped = [path for path in finished if path.finish_reason != "length"] or [_Path()]
         rng.shuffle(stopped)
@@ -137,10 +130,7 @@ class SegmentTree:
 
 
 def _repeat_evenly(paths: Sequence[_Path], count: int) -> list[_Path]:
-    """`count` paths: each of `paths` is repeated equally often, up to a difference of one.
-
-    Each path occurs at least once, even if there are more than `count`.
-    """
+    """The paths, repeated as evenly as possible to `count` paths, but each at least once."""
     repeats, num_extra = divmod(max(count, len(paths)), len(paths))
     return [path for i, path in enumerate(paths) for _ in range(repeats + (i < num_extra))]
 
@@ -157,4 +147,4 @@ def with_node_ids(rollout: Rollout, node_ids: Sequence[int]) -> Rollout:
         for i, (_, response) in enumerate(rollout.turns)
         for _ in response.items
     )
-    return replace(rollout, step_values={**rollout.step_values, "node": ids})
+    return rollout.with_step_values({"node": ids})

@@ -3,7 +3,6 @@
 import asyncio
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 
 from grupo.core.component import component
 from grupo.core.interfaces import Actor, Env
@@ -70,14 +69,12 @@ def parse_hint(text: str) -> str:
 class SelfHints:
     """Lets the policy generate hints, and builds a prompt with each of them.
 
-    The policy of the role `hinter` generates the hints, or the policy itself if there is no such
-    role. As many rollouts answer a prompt as the group has. A hint is rejected if it cannot be
-    extracted or contains the reference answer; then there is no prompt. The hints are rollouts of
-    the group, too, with reward 0.
+    The policy of the role `hinter`, or the policy itself, generates the hints. As many rollouts
+    answer a prompt as the group has. A hint is rejected, and has no prompt, if it cannot be
+    extracted or contains the reference answer. A hint is a rollout of the group, with reward 0.
 
-    Reward terms: `is_hint` is 1 for a hint, else 0. `hint_index` is the number of a hint, from 1,
-    for the hint and for the rollouts with it, and 0 for other rollouts. `hint_rejected` is 1 for a
-    rejected hint, else 0.
+    Reward terms: `is_hint` is 1 for a hint, and `hint_rejected` is 1 for a rejected hint, else 0.
+    `hint_index` is the number of the hint, from 1, or 0 for a rollout without a hint.
 
     Args:
         num_hints: Number of hints that are generated.
@@ -121,14 +118,10 @@ async def _generate_hint(prompt: Observation, hint_index: int, actor: Actor) -> 
 
 
 def add_and_mark_rejected_hints(group: Group, answers: Sequence[Rollout]) -> Group:
-    """The group with all answers after its rollouts.
-
-    Answers are hints, and rollouts that answer a prompt with a hint. A hint whose prompt has no
-    answer is marked as rejected.
-    """
+    """The group with all answers, which are hints and rollouts; unanswered hints are rejected."""
     answered = {a.reward_terms[HINT_INDEX] for a in answers if IS_HINT not in a.reward_terms}
     marked = (
-        replace(a, reward_terms={**a.reward_terms, HINT_REJECTED: 1.0})
+        a.with_reward_terms({HINT_REJECTED: 1.0})
         if a.reward_terms.get(IS_HINT) and a.reward_terms[HINT_INDEX] not in answered
         else a
         for a in answers

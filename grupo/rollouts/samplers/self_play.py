@@ -1,7 +1,6 @@
 """Self-play: games in which the policy takes every seat."""
 
 import asyncio
-from dataclasses import replace
 
 from grupo.core.component import component
 from grupo.core.interfaces import (
@@ -51,12 +50,11 @@ class SelfPlay:
             )
         )
         group = await score_group(task, env, rollouts)
-        annotated = (
+        return group.with_rollouts(
             _with_seat_term(rollout)
             for rollout in group.rollouts
             if rollout.turns or rollout.error  # a player without a turn has nothing to train on
         )
-        return replace(group, rollouts=tuple(annotated))
 
     async def _play(self, task: Task, env: Env, actor: Actor, game: int, player: int) -> Rollout:
         game_id = actor.rng("game", game).getrandbits(48)  # different for each game of the task
@@ -66,5 +64,4 @@ class SelfPlay:
 
 def _with_seat_term(rollout: Rollout) -> Rollout:
     assert rollout.seat, "a turn strategy must keep the rollout's seat"
-    terms = {**rollout.reward_terms, "seat": float(rollout.seat.number)}
-    return replace(rollout, reward_terms=terms)
+    return rollout.with_reward_terms({"seat": float(rollout.seat.number)})

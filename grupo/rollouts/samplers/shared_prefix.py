@@ -1,7 +1,6 @@
 """Shared first turns: several rollouts continue the same first turn."""
 
 import asyncio
-from dataclasses import replace
 
 from grupo.core.component import component
 from grupo.core.interfaces import Actor, Env, run_rollout, score_group
@@ -44,14 +43,10 @@ class FirstTurnTree:
             )
         )
         group = await score_group(task, env, rollouts)
-        annotated = (
-            replace(
-                rollout,
-                reward_terms={**rollout.reward_terms, "first_turn": float(i // self.branches)},
-            )
+        return group.with_rollouts(
+            rollout.with_reward_terms({"first_turn": float(i // self.branches)})
             for i, rollout in enumerate(group.rollouts)
         )
-        return replace(group, rollouts=tuple(annotated))
 
     async def _first_turn(self, task: Task, env: Env, actor: Actor) -> Rollout:
         observation = await env.reply(task, Rollout())

@@ -21,8 +21,7 @@ class SolvedExamples:
     Args:
         count: Largest number of solved tasks in the prompt.
         example: Text of a solved task, before the prompt, with the fields {prompt} and {answer}.
-        instruction: Text at the end of the prompt. In place of {attempt} stands a random scored
-            rollout of the group.
+        instruction: Text at the end of the prompt; {attempt} is a random scored rollout.
     """
 
     count: PositiveInt = 2

@@ -1,7 +1,6 @@
 """Split groups, whose parts have different prefixes or prompts, such as token budgets or modes."""
 
 import asyncio
-from dataclasses import replace
 
 from grupo.core.component import check_field, component
 from grupo.core.interfaces import Actor, Env, run_rollout, score_group
@@ -47,8 +46,7 @@ class SplitGroup(GroupSampler):
         train_prefix: Whether the tokens of the forced prefix are trained on.
 
     Raises:
-        ConfigError: There is no part, two parts have the same value, or the group cannot be split
-            into equal parts.
+        ConfigError: There is no part, two have the same value, or they cannot have equal size.
 
     >>> SplitGroup(6, parts=(GroupPart(512.0), GroupPart(1024.0))).part_of(3).value
     1024.0
@@ -96,11 +94,7 @@ class SplitGroup(GroupSampler):
             *(self._generate(task, env, actor.fork(i), part) for i, part in enumerate(parts))
         )
         group = await score_group(task, env, rollouts)
-        annotated = (
-            self._annotate(rollout, part)
-            for rollout, part in zip(group.rollouts, parts, strict=True)
-        )
-        return replace(group, rollouts=tuple(annotated))
+        return group.with_rollouts(map(self._annotate, group.rollouts, parts))
 
     async def _generate(self, task: Task, env: Env, actor: Actor, part: GroupPart) -> Rollout:
         suffix = part.prompt_suffix
@@ -114,8 +108,5 @@ class SplitGroup(GroupSampler):
             for i, (_, response) in enumerate(rollout.turns)
             for _ in response.items
         )
-        return replace(
-            rollout,
-            reward_terms={**rollout.reward_terms, self.reward_term: part.value},
-            step_values={**rollout.step_values, FORCED: tuple(is_forced)},
-        )
+        annotated = rollout.with_reward_terms({self.reward_term: part.value})
+        return annotated.with_step_values({FORCED: tuple(is_forced)})

@@ -22,8 +22,7 @@ DIVERSITY = "diversity"  # name of the reward term
 class TaskSynthesizer(Protocol):
     """A component that makes a new task with the reference answer of a given task.
 
-    It may be asynchronous, for example if a server generates pictures. Other groups are then
-    generated in the meantime.
+    It may be asynchronous, for example if a server generates pictures; other groups do not wait.
     """
 
     def __call__(
@@ -42,14 +41,12 @@ class SynthesizedTasks(SamplerWrapper):
     is: `probes` answers to the task that it describes are generated, and the term is twice the
     population standard deviation of their rewards. It is 0 for a rollout without a description.
 
-    Syn-GRPO, Huang et al. (arXiv:2511.19343): a synthesised task is good if the answers to it
-    differ.
+    Syn-GRPO, Huang et al. (arXiv:2511.19343): a good task is one whose answers differ.
 
     Args:
         inner: The sampler of the group.
         synthesize: Makes the tasks.
-        probes: Number of answers that measure the diversity of a description; with 0, the term is
-            always 0.
+        probes: Number of answers that measure the diversity; with 0, the term is always 0.
     """
 
     synthesize: TaskSynthesizer
@@ -67,11 +64,10 @@ class SynthesizedTasks(SamplerWrapper):
                 for i, rollout in enumerate(group.rollouts)
             )
         )
-        rollouts = [
-            replace(rollout, reward_terms={**rollout.reward_terms, DIVERSITY: value})
+        return group.with_rollouts(
+            rollout.with_reward_terms({DIVERSITY: value})
             for rollout, value in zip(group.rollouts, diversities, strict=True)
-        ]
-        return replace(group, rollouts=tuple(rollouts))
+        )
 
     async def _synthesized(self, task: Task, rng: Random) -> Task:
         """The task that a random earlier answer describes, or the task itself."""

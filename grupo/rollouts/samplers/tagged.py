@@ -45,8 +45,7 @@ class TaggedDemonstrations:
     Tags are dropped from the prompt at random. The tags that are not dropped stand before the
     prompt and are not trained on. With probability `infer_prob`, the dropped tags stand before the
     solution and are trained on, so that the policy learns to infer them. It then answers a prompt
-    without tags by tags and an answer, and `without_tags` removes the tags. Every solution has
-    reward 1.
+    without tags by tags and an answer; `without_tags` removes the tags. All rewards are 1.
 
     Treasure Hunt, D'souza et al. (arXiv:2506.14702).
 

@@ -33,8 +33,7 @@ def without_thoughts(text: str, tag: str = "think") -> str:
 class ThoughtDropout:
     """Returns the worked solutions of a task, some of them without their thoughts.
 
-    A task has the same solutions in every epoch. `TagFormat(may_be_empty=("think",))` is the reward
-    of their format.
+    They are the same in every epoch. `TagFormat(may_be_empty=("think",))` rewards their format.
 
     Args:
         solve: Returns the solutions of a task: texts with thoughts.

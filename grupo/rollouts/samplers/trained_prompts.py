@@ -1,7 +1,4 @@
-"""The prompt that a rollout is trained with: the prompt of its generation, or the task's own.
-
-The prompt of the generation may have a hint, for example, that the task's own prompt lacks.
-"""
+"""The prompt that a rollout is trained with: that of its generation, with a hint, or the task's."""
 
 from dataclasses import replace
 from typing import Protocol

@@ -20,8 +20,7 @@ class TrimmedThinking:
     The chain is cut before the first cue, then before the second, and so on. At a cut,
     `instruction` and `think_end` are forced, and `attempts` answers are generated. The cut is
     accepted if the fraction of correct answers is at least `threshold`. The first accepted cut with
-    its first correct answer is the trimmed chain. If no cut is accepted, the group has only the
-    chain as generated.
+    its first correct answer is the trimmed chain. Without one, the group has only the whole chain.
 
     DTO, An et al. (arXiv:2505.21765).
 

@@ -59,7 +59,7 @@ class WindowSampler:
         annotated = (
             replace(rollout, reward=0.0, reward_terms={CUT: 1.0})
             if rollout.unfinished
-            else _with_cut_term(next(scored))
+            else next(scored).with_reward_terms({CUT: 0.0})
             for rollout in rollouts
         )
         return Group(task, tuple(annotated))
@@ -85,7 +85,3 @@ def _marked_as_earlier(rollout: Rollout) -> Rollout:
     """The rollout with its responses marked as responses of an earlier step."""
     turns = [(o, replace(response, off_context=True)) for o, response in rollout.turns]
     return replace(rollout, turns=tuple(turns), unfinished=False)
-
-
-def _with_cut_term(rollout: Rollout) -> Rollout:
-    return replace(rollout, reward_terms={**rollout.reward_terms, CUT: 0.0})

@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import replace
 
 from grupo.core.component import component
 from grupo.core.interfaces import Actor, Env, score_group
@@ -37,7 +36,7 @@ class WithExpertSolution(SamplerWrapper):
         if not expert_rollouts:
             return group
         expert_group = await score_group(task, env, expert_rollouts)
-        return replace(group, rollouts=(*group.rollouts, *expert_group.rollouts))
+        return group.with_rollouts((*group.rollouts, *expert_group.rollouts))
 
     async def _expert_rollouts(self, task: Task, env: Env, actor: Actor) -> Sequence[Rollout]:
         return [

@@ -1,7 +1,4 @@
-"""Workshops: the policy drafts an answer, a reviewer criticises it, and the policy revises it.
-
-The two components make preference pairs for the writer, and groups of reviews for the reviewer.
-"""
+"""Workshops: the policy drafts an answer, a reviewer criticises it, and the policy revises it."""
 
 import asyncio
 from dataclasses import replace

@@ -45,8 +45,7 @@ async def append_forced(
     Args:
         actor: Encodes the text.
         rollout: The rollout so far.
-        observation: The observation that the text answers; with "", the text continues the last
-            response.
+        observation: The observation that the text answers; "" continues the last response.
         text: The text.
 
     Raises:
@@ -67,10 +66,7 @@ async def with_trained_text(actor: Actor, started: Rollout) -> Rollout:
 
 
 def _check_tokens(actor: Actor, started: Rollout, text: str) -> None:
-    """Raise if the tokens of the forced text decode to another text.
-
-    Special tokens decode to no text and are allowed.
-    """
+    """Raise if the forced tokens decode to another text. Special tokens may decode to no text."""
     forced: Response = started.turns[-1][1]
     decoded = actor.truncate(started, len(forced.items)).turns[-1][1].text
     if not forced.items or (decoded.strip() and decoded.split() != text.split()):

@@ -22,13 +22,10 @@ class GeneratedStep:
     """The groups of one step, with the counts of its generation.
 
     Args:
-        collected: The generated groups, the groups that the filter kept, and the unfinished groups,
-            which the next step continues.
+        collected: The generated groups, the kept groups, and the unfinished groups.
         num_tasks_drawn: Number of tasks drawn in the run, up to and including this step.
-        generated_tokens: Number of tokens (or denoising steps) generated for the step, by the role
-            of the policy (`Rollout.role`).
-        external_usage: Counts of work outside this process that the reward functions caused, such
-            as requests to a judge, by name.
+        generated_tokens: Number of generated tokens (or denoising steps), by `Rollout.role`.
+        external_usage: Counts of work outside this process, such as requests to a judge, by name.
     """
 
     collected: CollectedGroups
@@ -141,8 +138,7 @@ def with_stale_correction(
 
     Args:
         method: The method.
-        stale_correction: Maps the ratio to the weight of the loss, such as a truncation. With None,
-            the method is returned unchanged.
+        stale_correction: Maps the ratio to the weight of the loss; None changes nothing.
     """
     if stale_correction is None or has_correction(method):
         return method

@@ -59,8 +59,7 @@ class StepGenerator:
             history: The history before the step.
             initial_state: The state that the step takes over from the step before.
             step: Number of the step, from 0.
-            stopwatch: Times two phases: the policy generates, and the rest, the computation of
-                rewards.
+            stopwatch: Times the generation, and the remaining time, in which rewards are computed.
         """
         seconds_before = self.policy.generation_seconds
         with stopwatch.lap("score"):

@@ -142,10 +142,7 @@ class SamplingRound:
         self._release()
 
     def _release(self) -> None:
-        """Release the rewards if no call of `score` runs and no group generates.
-
-        If no group waits for rewards either, end the paused groups: the next step continues them.
-        """
+        """Release all rewards, or end the paused groups, if no group is generated or scored."""
         self.waiting = [call for call in self.waiting if not call.released.cancelled()]
         unfinished = {index for index, call in enumerate(self.sampler_calls) if not call.done()}
         not_waiting = unfinished - {call.group_index for call in self.waiting}
@@ -156,7 +153,7 @@ class SamplingRound:
             return
         for call in sorted(self.waiting, key=lambda call: (call.group_index, call.call_number)):
             call.released.set_result(None)
-        if not self.waiting:
+        if not self.waiting:  # no group can continue in this step
             self.paused = paused
             for index in paused:
                 self.sampler_calls[index].cancel()

@@ -39,7 +39,7 @@ def exchange_unfinished_groups(
         ranks: The processes.
         own_groups: The unfinished groups of this rank, by index.
         groups_at_start: All groups as they were when the step began.
-        phase: What this rank has done, for messages about ranks that have not.
+        phase: The phase of the step, as for `Ranks.exchange`.
         channel: The thread that calls.
     """
     if ranks.size == 1:

@@ -1,7 +1,6 @@
-"""Groups that are generated in several steps.
+"""Groups that are generated in several steps: a later step runs the sampler again from the start.
 
-A group records the replies of the engine and the observations and scores of the environment. In the
-next step, its sampler runs again from the start and gets the recorded values back.
+The sampler then gets back the replies, observations and scores that earlier steps recorded.
 """
 
 import hashlib
@@ -36,9 +35,7 @@ class StepTokenLimit:
     max_later_steps: int
 
     def max_tokens(self, first_step: int) -> int:
-        """Largest number of tokens that a rollout of a group generates in this step.
-
-        It is `UNLIMITED` in the last step that continues the group.
+        """Largest number of tokens of a rollout in this step; `UNLIMITED` in the group's last step.
 
         >>> limit = StepTokenLimit(step=5, tokens_per_step=100, max_later_steps=2)
         >>> limit.max_tokens(first_step=4), limit.max_tokens(first_step=3) == UNLIMITED
@@ -162,8 +159,7 @@ class GroupRecord:
         Args:
             rollout: The rollout.
             reply: Requests the observation from the environment.
-            is_lost: Whether the environment lost its reply. A lost reply is not recorded, so that
-                the next step requests it again.
+            is_lost: Whether the reply was lost. It is then not recorded, but requested again.
         """
         key = rollouts_digest([rollout])
         if key in self.observations:

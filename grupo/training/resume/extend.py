@@ -50,8 +50,7 @@ def extend_run(run: Path, change: Callable[[Recipe], Recipe]) -> tuple[str, ...]
         Messages: each change, and its consequences for schedules.
 
     Raises:
-        ConfigError: A field differs that must not change, the run would end without another step,
-            or the run cannot be resumed.
+        ConfigError: A field must not change, no step would follow, or the run is not resumable.
         CorruptRun: The checkpoints of the run are damaged.
     """
     run_folder = RunFolder.open(run)

@@ -21,8 +21,7 @@ class RunJournals:
     """The journals in the folder of a run.
 
     The journal `metrics` has one line for each step, and `rollouts` has one line for each rollout.
-    The journal `responses` has one line for each rollout of a logged group, with the rollout's
-    responses.
+    `responses` has one line for each rollout of a logged group, with the responses.
 
     Args:
         folder: The folder of the run.

@@ -14,11 +14,9 @@ from grupo.storage.manifest import InvalidCheckpoint
 from grupo.training.resume.run_folder import CHECKPOINTS_FOLDER, RunFolder
 from grupo.util.errors import ConfigError, suggest
 
-# values of `choice`
-LAST = "last"
+LAST = "last"  # values of `choice`
 BEST = "best"
-# values of `weights`
-TRAINED = "trained"
+TRAINED = "trained"  # values of `weights`
 AVERAGED = "ema"
 
 
@@ -102,15 +100,11 @@ def find_checkpoint(run: Path, recipe: Recipe, choice: str) -> tuple[Path, Mappi
 
 
 def _best_saved_step(folder: Path, recipe: Recipe, last: Checkpoint) -> int:
-    """The step with the best evaluation among the steps with a checkpoint.
-
-    A run with `keep.best` has kept the best step of all. If its checkpoint is missing now, no other
-    step takes its place, and loading it fails.
-    """
+    """The step with the best evaluation among the steps with a checkpoint."""
     evaluations = last.data["eval_scores"]
     ranked_steps = best_steps(evaluations, last.step, recipe.keep.metric, len(evaluations))
     steps = [step for step in ranked_steps if step in _saved_steps(folder)]
-    if recipe.keep.best:
+    if recipe.keep.best:  # the best step was kept: if it is missing now, loading it must fail
         steps = ranked_steps[:1]
     if not steps:
         raise ConfigError(

@@ -1,7 +1,4 @@
-"""Runs with objects in memory, such as a loaded model, cannot be resumed: messages about them.
-
-Only the process that began the run has these objects; `recipe.json` has a description of them.
-"""
+"""Messages about runs that cannot be resumed, because only their own process has some objects."""
 
 from collections.abc import Generator
 from contextlib import contextmanager

@@ -98,14 +98,11 @@ class RunChecker:
             *(self._step_durations, self._summary),
         )
         files = tuple(result for check in checks for result in check())
-        usable_checkpoints = (
-            name
-            for name, checkpoint in self.intact_checkpoints.items()
-            if self._fits_journals(checkpoint)
-        )
+        checkpoints = self.intact_checkpoints.items()
+        usable_names = (name for name, checkpoint in checkpoints if self._fits_journals(checkpoint))
         recipe_check = files[0]
         is_resumable = not recipe_check.problem and recipe_check.note != NOT_RESUMABLE
-        return RunCheck(files, next(usable_checkpoints, "") if is_resumable else "")
+        return RunCheck(files, next(usable_names, "") if is_resumable else "")
 
     def _recipe(self) -> Iterator[FileCheck]:
         result = _result(RECIPE_FILE, partial(RunFolder.open, self.folder))
@@ -160,8 +157,7 @@ class RunChecker:
             yield _result(journal.path.name, partial(journal.verify, snapshot, self.on_bytes), note)
 
     def _media(self) -> Iterator[FileCheck]:
-        # names of media begin with a hexadecimal digit, and those of temporary files with "tmp."
-        files = sorted((self.folder / MEDIA_FOLDER).glob("[!t]*.*"))
+        files = sorted((self.folder / MEDIA_FOLDER).glob("[!t]*.*"))  # temporary files are tmp.…
         results = [
             _result(f"{MEDIA_FOLDER}/{path.name}", partial(check_file, path)) for path in files
         ]
@@ -233,10 +229,7 @@ def _parse_json(path: Path) -> None:
 
 
 def _result(file: str, check: Callable[[], Any], note: str = "") -> FileCheck:
-    """The result of `check`, a function that raises if the file is damaged.
-
-    The note belongs to an intact file.
-    """
+    """The result of `check`, a function that raises if the file is damaged."""
     try:
         check()
     except (ConfigError, InvalidCheckpoint, DamagedJournal, OSError, ValueError) as error:

@@ -34,8 +34,7 @@ def with_model(recipe: Recipe, model: str) -> Recipe:
             newest checkpoint, `RUN@best` the best one, and `RUN@STEP` the one of a step.
 
     Raises:
-        ConfigError: `model` is not the name of a folder. Or the policy cannot start from the run or
-            the adapters.
+        ConfigError: `model` names no folder, or the policy cannot start from its contents.
     """
     check_model_name(model)
     run, separator, choice = model.rpartition("@")

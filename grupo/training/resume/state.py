@@ -141,8 +141,7 @@ class State:
     ) -> None:
         """Record an evaluation.
 
-        The tokens and the external usage of evaluations are summed separately from those of
-        training.
+        Tokens and external usage of evaluations are summed separately from those of training.
 
         Args:
             label: Name of the evaluation: "before", "step N" or "after".

@@ -67,8 +67,7 @@ class RecordedDurations:
     """Records the seconds of each step in its first execution, and returns them for repetitions.
 
     Args:
-        path: The file of the seconds. It keeps the steps after a checkpoint when a run is resumed,
-            unlike the journals of the run.
+        path: The file of the seconds. A journal is truncated to a checkpoint; this file is not.
         is_writer: Whether this process writes the file.
     """
 

@@ -29,11 +29,9 @@ class BatchBuilder:
         policy: The policy before the update.
         aux_models: The reference policy and other auxiliary models.
         task_history: Returns the states of the method's statistics for a task.
-        recomputes_old_logp: True if the trainer computes the old log-probs, False if the sampler's
-            log-probs are the old ones.
+        recomputes_old_logp: Whether the trainer computes the old log-probs, or the sampler.
         ranks: The processes that share the rows.
-        run_forward_passes: Runs a function of forward passes, and repeats it after running out of
-            memory.
+        run_forward_passes: Runs a function of forward passes, which may run out of memory.
     """
 
     method: Method
@@ -79,11 +77,7 @@ class BatchBuilder:
         return add_signals(self.policy, models, batch, self.method.requires.signals, self.ranks)
 
     def _recomputed_old_logp(self, batch: Batch) -> Tensor:
-        """The trainer's log-prob of each action that was sampled in the context of its row.
-
-        Other actions keep their old log-prob: 0 for demonstrations, and the sampler's log-prob for
-        actions that were sampled in another context.
-        """
+        """The trainer's log-prob of actions sampled in this context; other actions keep theirs."""
         has_logp = (batch.signals["sampled"] > 0) | (batch.old_logp != 0)
         is_in_context = has_logp & (batch.signals["off_context"] == 0)
         if not is_in_context.any():

@@ -66,8 +66,7 @@ def accumulate_gradients(
     minibatch is divided into micro-batches.
 
     If the loss couples rows, autograd first differentiates the loss with respect to the signals,
-    and then the signals with respect to the parameters. The result is exact and needs one more
-    forward pass.
+    and then the signals by the parameters. The result is exact and needs one more forward pass.
 
     With several ranks, each rank adds the gradient of its own rows. The gradient of the minibatch
     is the sum over the ranks, which the caller computes.

@@ -135,17 +135,13 @@ class Replayer:
         return collected, self._with_signals(joined, fresh, torch.tensor([*replayed_rows]).long())
 
     def _with_signals(self, joined: Batch, fresh: Batch, replayed_rows: Tensor) -> Batch:
-        """Add the measured signals to the joined batch.
-
-        Signals that collation has set stay. The step's own rows keep the signals that were measured
-        before. Only the replayed rows are measured now.
-        """
+        """Add the measured signals: the step's own rows keep theirs, replayed rows are measured."""
         measured = {}
         if len(replayed_rows):
             measured = self.add_method_signals(joined.select_rows(replayed_rows)).signals
         signals = {}
         for name in {**fresh.signals, **measured}:
-            if name not in joined.signals:
+            if name not in joined.signals:  # signals that collation has set stay
                 signals[name] = _place(torch.zeros_like(joined.old_logp), fresh.signals.get(name))
                 if len(replayed_rows):
                     signals[name][replayed_rows] = measured[name].to(joined.old_logp)
@@ -153,13 +149,7 @@ class Replayer:
 
 
 def stored_rollouts(groups: Sequence[Group], batch: Batch, admitted: Tensor) -> list[StoredRollout]:
-    """The admitted rollouts of a batch of groups, with their advantages and log-probabilities.
-
-    Args:
-        groups: The groups of the batch.
-        batch: The batch, with advantages.
-        admitted: True for the rollouts that enter the replay buffer, one flag for each rollout.
-    """
+    """The rollouts of a batch with an `admitted` flag, with advantages and log-probabilities."""
     pairs = [(group.task, rollout) for group in groups for rollout in group.rollouts]
     rows_of_rollout: list[list[int]] = [[] for _ in pairs]
     for row, rollout_index in enumerate(batch.rollout.tolist()):
@@ -188,14 +178,9 @@ def _values_in_rows(values: Tensor, rollout: Rollout, rows: Sequence[int]) -> Va
 
 
 def _remaining(groups: Sequence[Group], stays_in_batch: Tensor) -> list[Group]:
-    """The groups with the rollouts that stay in the batch; empty groups are left out.
-
-    Args:
-        groups: The groups of the batch.
-        stays_in_batch: One flag for each rollout, in the order of the groups.
-    """
-    flags = iter(stays_in_batch.tolist())
-    remaining = [replace(g, rollouts=tuple(r for r in g.rollouts if next(flags))) for g in groups]
+    """The groups with the rollouts that stay in the batch; empty groups are left out."""
+    flags = iter(stays_in_batch.tolist())  # one for each rollout, in the order of the groups
+    remaining = [group.with_rollouts(r for r in group.rollouts if next(flags)) for group in groups]
     return [group for group in remaining if group.rollouts]
 
 

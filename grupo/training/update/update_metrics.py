@@ -102,10 +102,9 @@ class UpdateMetrics:
 
 
 def _alignment_sums(direction: Tensor, advantage: Tensor) -> Tensor:
-    """Three sums over actions, of which the cosine between direction and advantage is made.
+    """The three sums in the cosine between the advantages and a direction of the log-probs.
 
-    The direction is the negative gradient of the loss with respect to the log-probabilities. The
-    sums are its product with the advantage, its square, and the square of the advantage.
+    The direction is the negative gradient of the loss by the log-probs.
     """
     direction = direction.double()
     advantage = advantage.double()

@@ -38,8 +38,7 @@ class Updater:
         ema_weights: The moving average of the weights, changed in place if the recipe has an `ema`.
         ranks: The processes that train together.
         stopwatch: Times the updates.
-        retry_on_oom: Runs a function. If memory runs out, it repeats the function in smaller
-            micro-batches.
+        retry_on_oom: Runs a function, and again with smaller micro-batches if memory runs out.
     """
 
     recipe: Recipe
