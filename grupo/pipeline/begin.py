@@ -31,7 +31,7 @@ from grupo.storage.safetensors import file_chunks
 from grupo.tasks import EvalShare
 from grupo.tasks.in_memory import as_task_source
 from grupo.training.resume.load_run import load_checkpoint, policy_of
-from grupo.training.resume.run_folder import MERGED_WEIGHTS_FILE, RunFolder
+from grupo.training.resume.run_folder import MERGED_FILE, RunFolder
 from grupo.training.resume.start_from import started_policy, with_model
 from grupo.util.rng import derive_key
 
@@ -88,7 +88,7 @@ def _with_merged_weights(
     runs_and_checkpoints = [
         progress.run_and_checkpoint(reference) for reference in merge.references
     ]
-    file = execution.folder / MERGED_WEIGHTS_FILE
+    file = execution.folder / MERGED_FILE
     digest = _write_merged_weights(file, merge, runs_and_checkpoints) if ranks.rank == 0 else ""
     digest = broadcast_from_rank_0(ranks, digest, Phase.WEIGHTS_MERGED)
     model: Any = RunFolder.open(_require_run(runs_and_checkpoints[0][0])).recipe.policy.model

@@ -63,14 +63,11 @@ class VerifiedPairs:
         return next(failed, "")
 
     def _reflections(self, wrong: str, chosen: str) -> Iterator[tuple[str, str, str]]:
-        """The row "unreflected", as a triple of `chosen`, `rejected` and `flaw`.
-
-        There is no such row if one of the texts has no thoughts between the tags.
-        """
+        """The row "unreflected" as (chosen, rejected, flaw); none if a text has no thoughts."""
         open_tag, close_tag = f"<{self.tag}>", f"</{self.tag}>"
         before, _, after_open = wrong.partition(open_tag)
         thoughts, has_close, _ = after_open.partition(close_tag)
         _, has_open, rest_of_chosen = chosen.partition(open_tag)
         if self.reflection and thoughts.strip() and has_close and has_open:
-            mended = f"{before}{open_tag}{thoughts}{self.reflection}{rest_of_chosen}"
-            yield mended, wrong, "unreflected"
+            reflected = f"{before}{open_tag}{thoughts}{self.reflection}{rest_of_chosen}"
+            yield reflected, wrong, "unreflected"

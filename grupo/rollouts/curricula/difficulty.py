@@ -16,8 +16,7 @@ from grupo.util.rng import make_rng
 class BetaCounts(TaskStatistic):
     """Two decayed sums over the rollouts of a task: a of the rewards r, and b of 1 - r.
 
-    Both sums begin at 1/2. Each rollout, with r in [0, 1], sets a <- decay a + r and
-    b <- decay b + (1 - r).
+    Both begin at 1/2. Each rollout, r in [0, 1], sets a <- decay a + r, b <- decay b + (1 - r).
 
     Args:
         decay: Factor from 0 to 1 by which each rollout reduces the weight of earlier rollouts.

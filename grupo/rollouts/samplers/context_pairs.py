@@ -15,10 +15,9 @@ from grupo.rollouts.samplers.hints import append_to_prompt, rollout_with_removed
 class ContextPairs:
     """A pair of answers: one with retrieved context and reward 1, one without and reward 0.
 
-    The answer with context has the source "with_context". After its generation, its prompt is
-    replaced by the task's own prompt. A loss on preferences then teaches the policy to answer
-    without the context as well as with it. The group is empty if the environment does not score the
-    answer with context higher, or if both texts are the same.
+    The answer with context has the source "with_context". Its prompt is then replaced by the task's
+    own prompt, so that a loss on preferences teaches the policy to answer without the context. The
+    group is empty if the environment does not score this answer higher, or if the texts are equal.
 
     PRefLexOR, Buehler (arXiv:2410.12375), stage 1: pairs are made while the policy is trained.
 

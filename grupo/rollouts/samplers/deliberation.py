@@ -94,9 +94,8 @@ class Deliberation:
         num_stops = 0  # agents in a row that wrote `stop`
         for turn in range(self.rounds * len(self.agents)):
             instruction = self.agents[turn % len(self.agents)]
-            text = await self._next_text(
-                task, env, actor.fork("agent", turn), instruction, thoughts
-            )
+            agent = actor.fork("agent", turn)
+            text = await self._next_text(task, env, agent, instruction, thoughts)
             num_stops = num_stops + 1 if text.startswith(self.stop) else 0
             if not num_stops:
                 thoughts.append(text)
@@ -108,11 +107,8 @@ class Deliberation:
         self, task: Task, env: Env, actor: Actor, instruction: str, thoughts: Sequence[str]
     ) -> str:
         """The text of the next agent."""
-        suffix = self.discuss.format(
-            rules=task.columns[self.rules],
-            thoughts=self.separator.join(thoughts),
-            agent=instruction,
-        )
+        fields = {"rules": task.columns[self.rules], "thoughts": self.separator.join(thoughts)}
+        suffix = self.discuss.format(**fields, agent=instruction)
         observation = await initial_observation(append_to_prompt(task, suffix), env)
         response = await actor(Rollout(role=DELIBERATOR_ROLE), observation)
         return response.text.strip()

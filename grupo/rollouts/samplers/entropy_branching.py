@@ -87,9 +87,8 @@ class EntropyBranching:
             continued = [pair for pair in before_and_after if pair[1] is not pair[0]]
             num_missing = num_leaves - len(finished) - len(continued)
             branches = self._new_branches(continued, rng)[:num_missing]
-            active = [*(after for _, after in continued), *branches] or [_Path()] * (
-                num_missing > 0
-            )
+            active = [*(after for _, after in continued), *branches]
+            active = active or [_Path()] * min(num_missing, 1)
         return finished
 
     async def _extend(self, task: Task, env: Env, actor: Actor, path: _Path, node_id: int) -> _Path:
@@ -112,7 +111,7 @@ class EntropyBranching:
     def _new_branches(
         self, before_and_after: Sequence[tuple[_Path, _Path]], rng: Random
     ) -> list[_Path]:
-        """New paths that branch off before the last turn of a path, not before its first own one."""
+        """New paths that branch off before the last turn of a path, unless it began there."""
         return [
             replace(before, num_inherited_turns=len(before.node_ids))
             for before, after in before_and_after

@@ -153,8 +153,7 @@ def with_scaffold(
         column: Column of the hints.
         prefix_text: Text between the prompt and the hint.
         success_threshold: A rollout with a higher reward is correct.
-        reprompt: Gives the correct rollout the prompt that it is trained with. By default it keeps
-            the hint; `plain_prompt` removes it.
+        reprompt: Keeps the hint in the prompt of the correct rollout; `plain_prompt` removes it.
     """
     build_prompts = HintLevels(max_levels, column, prefix_text)
     merge = FirstCorrectReplacesFirst(success_threshold)

@@ -115,12 +115,7 @@ def _state_at(actor: Actor, rollout: Rollout, index: int, cut: int) -> _State:
 
 
 def with_values(rollout: Rollout, values: Mapping[int, float]) -> Rollout:
-    """The rollout with the values of its beginnings as step values.
-
-    Args:
-        rollout: The rollout.
-        values: The value of each measured beginning, by its number of items.
-    """
+    """The rollout with values of its beginnings, by their numbers of items, as step values."""
     items = range(rollout.length)
     value_of_item = tuple(values.get(i, 0.0) for i in items)
     is_cut = tuple(float(i in values) for i in items)

@@ -134,8 +134,8 @@ def _write_recipe_file(run_folder: RunFolder, recipe: Recipe, step: int, finishe
     kill_point("extend/summary_removed")
     # if a checkpoint is damaged, `step` may be lower than the step of an earlier extension
     earlier_recipes = (
-        replace(x, step=min(x.step, step), finished=x.finished and x.step <= step)
-        for x in run_folder.earlier_recipes
+        replace(entry, step=min(entry.step, step), finished=entry.finished and entry.step <= step)
+        for entry in run_folder.earlier_recipes
     )
     replaced = EarlierRecipe(run_folder.recipe_fingerprint, run_folder.recipe, step, finished)
     text = RecipeFile(recipe, (*earlier_recipes, replaced), run_folder.model_files).to_text()

@@ -55,8 +55,7 @@ class EarlierRecipe:
     """The recipe of a run until it was extended.
 
     Args:
-        fingerprint: Fingerprint of `recipe.json` before the extension. Checkpoints that were saved
-            with this recipe have the same fingerprint.
+        fingerprint: Fingerprint of `recipe.json` before the extension, which checkpoints hold.
         recipe: The recipe.
         step: Number of steps that were done when the run was extended.
         finished: Whether the run had ended at this step.
@@ -149,7 +148,6 @@ def _read_data(path: Path) -> dict[str, Any]:
 def _with_fingerprint(
     recipe: Any, earlier_recipes: list[Any], model_files: dict[str, str]
 ) -> dict[str, Any]:
-    """The data of the file. Empty optional fields are left out of it, and of the fingerprint."""
     optional = {"earlier_recipes": earlier_recipes, "model_files": model_files}
     content = {"recipe": recipe, **{name: value for name, value in optional.items() if value}}
     hashed = content if len(content) > 1 else recipe

@@ -43,9 +43,7 @@ from grupo.util.user_paths import no_run_message, shell_path
 LOCK_FILE = "lock"
 RECIPE_FILE = "recipe.json"
 SUMMARY_FILE = "summary.json"
-MERGED_WEIGHTS_FILE = (
-    "merged.safetensors"  # the merged weights from which a run of a pipeline starts
-)
+MERGED_FILE = "merged.safetensors"  # the merged weights from which a run of a pipeline starts
 CHECKPOINTS_FOLDER = "checkpoints"
 
 
@@ -80,11 +78,7 @@ class RunFolder:
         and temporary files, which a run leaves if it is killed before its recipe is written.
         """
         names = [path.name for path in folder.iterdir()] if folder.is_dir() else []
-        entries = [
-            x
-            for x in names
-            if x not in (LOCK_FILE, MERGED_WEIGHTS_FILE) and not x.startswith("tmp.")
-        ]
+        entries = [x for x in names if x not in (LOCK_FILE, MERGED_FILE) and x[:4] != "tmp."]
         if entries or folder.is_file():
             raise ConfigError(
                 f"run: {str(folder)!r} exists. Name another folder, or continue this run with"
@@ -145,8 +139,8 @@ class RunFolder:
         Args:
             step: Index of the step, from 0.
         """
-        earlier_recipes = (x.recipe for x in self.earlier_recipes if step < x.step)
-        return next(earlier_recipes, self.recipe)
+        candidates = (earlier.recipe for earlier in self.earlier_recipes if step < earlier.step)
+        return next(candidates, self.recipe)
 
     def check_model_files(self) -> None:
         """Raise `ConfigError` if a GGUF file that the recipe names is gone or has changed."""

@@ -77,7 +77,7 @@ class BatchBuilder:
         return add_signals(self.policy, models, batch, self.method.requires.signals, self.ranks)
 
     def _recomputed_old_logp(self, batch: Batch) -> Tensor:
-        """The trainer's log-prob of actions sampled in this context; other actions keep theirs."""
+        """The trainer's log-prob of actions sampled in this context, and other old log-probs."""
         has_logp = (batch.signals["sampled"] > 0) | (batch.old_logp != 0)
         is_in_context = has_logp & (batch.signals["off_context"] == 0)
         if not is_in_context.any():

@@ -135,7 +135,7 @@ class Replayer:
         return collected, self._with_signals(joined, fresh, torch.tensor([*replayed_rows]).long())
 
     def _with_signals(self, joined: Batch, fresh: Batch, replayed_rows: Tensor) -> Batch:
-        """Add the measured signals: the step's own rows keep theirs, replayed rows are measured."""
+        """Add the signals that were measured for the step's own rows, and measure replayed rows."""
         measured = {}
         if len(replayed_rows):
             measured = self.add_method_signals(joined.select_rows(replayed_rows)).signals

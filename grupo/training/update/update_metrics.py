@@ -102,10 +102,7 @@ class UpdateMetrics:
 
 
 def _alignment_sums(direction: Tensor, advantage: Tensor) -> Tensor:
-    """The three sums in the cosine between the advantages and a direction of the log-probs.
-
-    The direction is the negative gradient of the loss by the log-probs.
-    """
+    """The three sums in the cosine of advantages and direction, the negative gradient by logp."""
     direction = direction.double()
     advantage = advantage.double()
     return torch.stack([(direction * advantage).sum(), (direction**2).sum(), (advantage**2).sum()])
