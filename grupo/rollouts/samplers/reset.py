@@ -53,8 +53,10 @@ class Reset(GroupSampler):
         rng = actor.rng("reset")
         if self.column not in task.columns or rng.random() >= self.chance:
             return Prefix()
-        shown = await rolled_in(task, env, actor, task.columns[self.column])
-        return prefix_at(actor, shown, rng.randrange(shown.length)) if shown.length else Prefix()
+        demonstration = await rolled_in(task, env, actor, task.columns[self.column])
+        if not demonstration.length:
+            return Prefix()
+        return prefix_at(actor, demonstration, rng.randrange(demonstration.length))
 
 
 async def rolled_in(task: Task, env: Env, actor: Actor, texts: str | Sequence[str]) -> Rollout:

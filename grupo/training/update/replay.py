@@ -128,21 +128,25 @@ class Replayer:
         if not groups:
             return collected, batch.select_rows(torch.tensor([], dtype=torch.long))
         rollout_of_row = batch.rollout
-        fresh = batch.select_rows(stays_in_batch[rollout_of_row].nonzero()[:, 0])
-        joined = _with_fresh(self.collate(collected), fresh)
-        replayed_rows = range(len(fresh.rollout), len(joined.rollout))
-        joined = _with_stored(joined, replayed_rows, replayed)
-        return collected, self._with_signals(joined, fresh, torch.tensor([*replayed_rows]).long())
+        own_batch = batch.select_rows(stays_in_batch[rollout_of_row].nonzero()[:, 0])
+        joined = _with_own_values(self.collate(collected), own_batch)
+        replayed_rows = range(len(own_batch.rollout), len(joined.rollout))
+        joined = _with_stored_values(joined, replayed_rows, replayed)
+        return collected, self._with_signals(
+            joined, own_batch, torch.tensor([*replayed_rows]).long()
+        )
 
-    def _with_signals(self, joined: Batch, fresh: Batch, replayed_rows: Tensor) -> Batch:
+    def _with_signals(self, joined: Batch, own_batch: Batch, replayed_rows: Tensor) -> Batch:
         """Add the signals that were measured for the step's own rows, and measure replayed rows."""
         measured = {}
         if len(replayed_rows):
             measured = self.add_method_signals(joined.select_rows(replayed_rows)).signals
         signals = {}
-        for name in {**fresh.signals, **measured}:
+        for name in {**own_batch.signals, **measured}:
             if name not in joined.signals:  # signals that collation has set stay
-                signals[name] = _place(torch.zeros_like(joined.old_logp), fresh.signals.get(name))
+                signals[name] = _place(
+                    torch.zeros_like(joined.old_logp), own_batch.signals.get(name)
+                )
                 if len(replayed_rows):
                     signals[name][replayed_rows] = measured[name].to(joined.old_logp)
         return joined.with_signals(signals)
@@ -191,16 +195,18 @@ def _group_of(stored: StoredRollout) -> Group:
     return Group(task, (mark_replayed(stored.rollout),))
 
 
-def _with_fresh(joined: Batch, fresh: Batch) -> Batch:
+def _with_own_values(joined: Batch, own_batch: Batch) -> Batch:
     """Write the log-probs and advantages of the step's own rows into the first rows."""
     return replace(
         joined,
-        old_logp=_place(joined.old_logp.clone(), fresh.old_logp),
-        advantage=_place(torch.zeros_like(joined.advantage), fresh.advantage),
+        old_logp=_place(joined.old_logp.clone(), own_batch.old_logp),
+        advantage=_place(torch.zeros_like(joined.advantage), own_batch.advantage),
     )
 
 
-def _with_stored(joined: Batch, replayed_rows: range, replayed: Sequence[StoredRollout]) -> Batch:
+def _with_stored_values(
+    joined: Batch, replayed_rows: range, replayed: Sequence[StoredRollout]
+) -> Batch:
     """Write the stored log-probs and advantages into the replayed rows, which are the last rows."""
     old_logp = joined.old_logp.clone()
     advantage = joined.advantage.clone()

@@ -75,14 +75,14 @@ class UpdateMetrics:
 
     def add_other_ranks(self, ranks: Ranks) -> None:
         """Add the sums of the other ranks, which have other rows of the minibatch."""
-        own = {
+        of_this_rank = {
             "loss": self.loss,
             "sums": self.sums,
             "counts": self.counts,
             "largest": self.largest_mismatch,
             "alignment": self.alignment_sums.tolist(),
         }
-        of_ranks = exchange_json(ranks, own, Phase.GRADIENTS_ACCUMULATED)
+        of_ranks = exchange_json(ranks, of_this_rank, Phase.GRADIENTS_ACCUMULATED)
         self.loss = sum(x["loss"] for x in of_ranks)
         self.sums = defaultdict(float, sum_counts(x["sums"] for x in of_ranks))
         self.counts = defaultdict(int, sum_counts(x["counts"] for x in of_ranks))
