@@ -39,8 +39,8 @@ class JoinedRoleChains:
         self, rollouts: Sequence[Rollout], solves: Callable[[Rollout], bool]
     ) -> Sequence[Mapping[str, Any]]:
         chains = self._consistent_chains([rollout.text for rollout in rollouts])
-        nums_of_roles = range(1, min(len(chains), self.max_roles) + 1)
-        return [{"completion": self.separator.join(chains[:n])} for n in nums_of_roles]
+        role_counts = range(1, min(len(chains), self.max_roles) + 1)
+        return [{"completion": self.separator.join(chains[:n])} for n in role_counts]
 
     def _consistent_chains(self, texts: Sequence[str]) -> list[str]:
         """The chain of each role whose rollouts agree, in the order of the roles."""

@@ -39,11 +39,10 @@ class Knapsack:
 
     p is the fraction of correct rollouts in a task's last group. N rollouts of a task with
     0 < p < 1 have the expected gain (1 - p^N - (1 - p)^N) p (1 - p)^2: the probability of both
-    outcomes times p (1 - p)^2. A task without a group has no p and gets `mean_group_size`.
-
-    Such a task with 0 < p < 1 needs enough rollouts to show its rarer outcome with probability
-    `confidence`. Rollouts that no task needs go to the tasks with p = 0, or, if there are none, to
-    the tasks with p = 1. Knapsack RL, Li et al. (arXiv:2509.25849).
+    outcomes times p (1 - p)^2. Such a task needs enough rollouts to show its rarer outcome with
+    probability `confidence`. Rollouts that no task needs go to the tasks with p = 0, or, if there
+    are none, to the tasks with p = 1. A task without a group has no p and gets `mean_group_size`
+    rollouts. Knapsack RL, Li et al. (arXiv:2509.25849).
 
     Args:
         inner: The curriculum that chooses the tasks.
@@ -89,7 +88,7 @@ class Knapsack:
         undecided = {i: partial(_gain_of_next, p) for i, p in rates.items() if 0 < p < 1}
         # as in the authors' code, needed rollouts are counted beyond `min_group_size`
         num_needed = sum(self._rollouts_needed(rates[i]) for i in undecided)
-        surplus = max(0, remaining - num_needed)
+        surplus = max(0, remaining - num_needed)  # rollouts that no task needs
         decided_rate = 0.0 if 0.0 in success_rates else 1.0
         decided = {i: _smallest_first for i, p in rates.items() if p == decided_rate}
         not_placed = _grow_groups(sizes, surplus, decided, self.max_group_size)
@@ -100,7 +99,7 @@ class Knapsack:
         return sizes
 
     def _rollouts_needed(self, p: float) -> int:
-        """Rollouts of which one has the rarer outcome, with probability `confidence`."""
+        """Number of rollouts that show the rarer outcome with probability `confidence`."""
         return int(min(self.max_group_size, log(1 - self.confidence) / log(max(p, 1 - p))))
 
 
