@@ -63,8 +63,8 @@ class ReplayPlan:
     """The choice of a rule of replay.
 
     Args:
-        drawn: Positions in the buffer of the rollouts that join the batch, in order; one may come
-            several times.
+        drawn: Positions, in the buffer, of the stored rollouts that join the batch, in order; a
+            position may occur several times.
         trained: True for the rollouts of the step that stay in the batch (R,).
         admitted: True for the rollouts of the step that enter the replay buffer (R,).
     """

@@ -33,7 +33,7 @@ from grupo.storage.checkpoint import CorruptRun
 from grupo.storage.pipeline_dirs import is_pipeline, stage_folders
 from grupo.tasks import split_tasks
 from grupo.toy.quickstart import needs_toy_model
-from grupo.training.resume.run_folder import MERGED, RunFolder, unused_folder
+from grupo.training.resume.run_folder import MERGED_FILE, RunFolder, unused_folder
 from grupo.util.console import out, print_error, print_line
 from grupo.util.errors import ConfigError, suggest
 from grupo.util.importing import load_module
@@ -205,9 +205,9 @@ def check_data_files(root: Path) -> None:
         CorruptRun: A data set or merged weights were changed.
     """
     for stage in stage_folders(root):
-        if stage.is_run and (stage.folder / MERGED).is_file():
+        if stage.is_run and (stage.folder / MERGED_FILE).is_file():
             policy: Any = RunFolder.open(stage.folder).recipe.policy
-            file = stage.folder / MERGED
+            file = stage.folder / MERGED_FILE
             if sha256_of(file) != policy.start.sha256:
                 raise CorruptRun(f"{file} is damaged: its SHA-256 differs. Put back the original.")
             print_line(f"OK      {file}")

@@ -13,7 +13,7 @@ from grupo.report.read_run import CRASH_FILE, Record, crash_reason, read_metrics
 from grupo.storage import strict_json
 from grupo.storage.atomic_files import write_atomically
 from grupo.storage.lock import Lock
-from grupo.training.resume.run_folder import LOCK, SUMMARY, RunFolder
+from grupo.training.resume.run_folder import LOCK_FILE, SUMMARY_FILE, RunFolder
 from grupo.training.update.metrics import mean
 from grupo.util.errors import ConfigError
 
@@ -120,16 +120,16 @@ def _is_empty(folder: Path) -> bool:
         names = os.listdir(folder)
     except FileNotFoundError:
         return True
-    return all(name == LOCK or name.startswith("tmp.") for name in names)
+    return all(name == LOCK_FILE or name.startswith("tmp.") for name in names)
 
 
 def _status_of_opened(run_spec: RunSpec) -> RunStatus:
-    if (run_spec.folder / SUMMARY).is_file():
+    if (run_spec.folder / SUMMARY_FILE).is_file():
         return RunStatus(run_spec, FINISHED, "", *_measure(run_spec.folder))
     if reason := crash_reason(run_spec.folder):
         return RunStatus(run_spec, CRASHED, reason)
     try:
-        with Lock(run_spec.folder / LOCK):
+        with Lock(run_spec.folder / LOCK_FILE):
             return RunStatus(run_spec, INTERRUPTED)
     except ConfigError as error:
         return RunStatus(run_spec, RUNNING, str(error))

@@ -1,6 +1,6 @@
 """Tasks, responses, rollouts and groups: the data of a run before it becomes a batch of tensors."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Any
@@ -193,6 +193,14 @@ class Rollout:
         """The same rollout with one more turn."""
         return replace(self, turns=(*self.turns, (observation, response)))
 
+    def with_reward_terms(self, terms: Mapping[str, float]) -> "Rollout":
+        """The same rollout with further reward terms, which do not change its reward."""
+        return replace(self, reward_terms={**self.reward_terms, **terms})
+
+    def with_step_values(self, values: Mapping[str, tuple[float, ...]]) -> "Rollout":
+        """The same rollout with further step values, one number per item."""
+        return replace(self, step_values={**self.step_values, **values})
+
 
 def prefill_text(observation: Observation) -> str:
     """The beginning of the answer that an observation prefills: its last message is the policy's.
@@ -252,6 +260,10 @@ class Group:
     def has_reward_variance(self) -> bool:
         """True if the rewards differ, so that a group-relative advantage is not 0 everywhere."""
         return len(set(self.rewards)) > 1
+
+    def with_rollouts(self, rollouts: Iterable[Rollout]) -> "Group":
+        """The task of this group with other rollouts."""
+        return replace(self, rollouts=tuple(rollouts))
 
     def _repr_html_(self) -> str:
         """The group in a notebook."""

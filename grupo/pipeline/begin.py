@@ -1,4 +1,4 @@
-"""Makes the recipe of a stage's execution: sets its seed, start weights, tasks and models."""
+"""Makes the recipe with which a stage runs: sets its seed, start weights, tasks and models."""
 
 import os
 from collections.abc import Mapping
@@ -31,7 +31,7 @@ from grupo.storage.safetensors import file_chunks
 from grupo.tasks import EvalShare
 from grupo.tasks.in_memory import as_task_source
 from grupo.training.resume.load_run import load_checkpoint, policy_of
-from grupo.training.resume.run_folder import MERGED, RunFolder
+from grupo.training.resume.run_folder import MERGED_FILE, RunFolder
 from grupo.training.resume.start_from import started_policy, with_model
 from grupo.util.rng import derive_key
 
@@ -83,13 +83,13 @@ def _with_merged_weights(
     recipe: Recipe, execution: StageExecution, progress: PipelineProgress, ranks: Ranks
 ) -> Recipe:
     """The recipe with merged weights, which rank 0 writes to the folder of the stage."""
-    merged = execution.start
-    assert isinstance(merged, WeightMerge)
+    merge = execution.start
+    assert isinstance(merge, WeightMerge)
     runs_and_checkpoints = [
-        progress.run_and_checkpoint(reference) for reference in merged.references
+        progress.run_and_checkpoint(reference) for reference in merge.references
     ]
-    file = execution.folder / MERGED
-    digest = _write_merged_weights(file, merged, runs_and_checkpoints) if ranks.rank == 0 else ""
+    file = execution.folder / MERGED_FILE
+    digest = _write_merged_weights(file, merge, runs_and_checkpoints) if ranks.rank == 0 else ""
     digest = broadcast_from_rank_0(ranks, digest, Phase.WEIGHTS_MERGED)
     model: Any = RunFolder.open(_require_run(runs_and_checkpoints[0][0])).recipe.policy.model
     return recipe.replace(
@@ -98,13 +98,13 @@ def _with_merged_weights(
 
 
 def _write_merged_weights(
-    file: Path, merged: WeightMerge, runs_and_checkpoints: list[tuple[Path | None, str]]
+    file: Path, merge: WeightMerge, runs_and_checkpoints: list[tuple[Path | None, str]]
 ) -> str:
     """Write merged weights durably, unless the file exists, and return the SHA-256 of the file.
 
     Args:
         file: The file for the merged weights.
-        merged: The merge.
+        merge: The shares of the stages and the rule of the merge.
         runs_and_checkpoints: The run and the checkpoint of each merged stage.
     """
     if file.is_file():
@@ -112,7 +112,7 @@ def _write_merged_weights(
     sources = [
         _full_weights(_require_run(run), checkpoint) for run, checkpoint in runs_and_checkpoints
     ]
-    weights = MergedWeights(sources, [share for _, share in merged.pairs], merged.rule)
+    weights = MergedWeights(sources, [share for _, share in merge.pairs], merge.rule)
     with explain_disk_errors("The weights are not merged"):
         make_folder(file.parent)
         remove_temporary_files(file.parent)
@@ -128,7 +128,7 @@ def _write_merged_weights(
 def _full_weights(run: Path, checkpoint: str) -> Mapping[str, Tensor]:
     """All weights of a run's model by name, with its adapters merged into them.
 
-    Without adapters, each tensor is read from the checkpoint when it is used.
+    If the run has no adapters, each tensor is read from the checkpoint when it is used.
     """
     recipe = RunFolder.open(run).recipe
     loaded_checkpoint = load_checkpoint(run, recipe, checkpoint)

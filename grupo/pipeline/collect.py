@@ -22,7 +22,7 @@ from grupo.util.exit_codes import EXIT_FAILED, CommandError
 from grupo.util.rng import derive_key
 
 COLLECTION_FILE = "tasks.jsonl"
-ROLLOUTS_AT_ONCE = 512  # rollouts that are sampled concurrently, or one group if it is larger
+ROLLOUTS_AT_ONCE = 512  # rollouts that are sampled concurrently; a larger group is sampled alone
 Row = Mapping[str, Any]  # the columns of one task in the written file, by name
 # (rollouts, solves) -> rows: makes rows from the scored rollouts of a group. `solves` returns True
 # for a rollout that solves its task.
@@ -83,8 +83,8 @@ def best_against_worst_in_context(
 ) -> Sequence[Row]:
     """As `best_against_worst`, with the prompt of the rollouts in place of the task's prompt.
 
-    Use this function with a sampler whose rollouts share another prompt than the task's. An example
-    is a sampler that generates several reviews of one answer.
+    Use this function if the rollouts of a group share a prompt that is not the task's prompt. An
+    example is a sampler that generates several reviews of one answer.
 
     Args:
         rollouts: The scored rollouts of a group, which have the same prompt.
@@ -113,7 +113,7 @@ def solved(rollouts: Sequence[Rollout], solves: Callable[[Rollout], bool]) -> Se
 def sample_collection(
     recipe: Recipe,
     attempts: int,
-    count: int,
+    max_tasks: int,
     callback: Callback,
     ranks: Ranks,
     sampler: Sampler | None = None,
@@ -123,18 +123,17 @@ def sample_collection(
     Args:
         recipe: The recipe.
         attempts: Number of sampled rollouts per task, if `sampler` is None.
-        count: Only the first `count` tasks are used; 0 uses all tasks.
+        max_tasks: Number of the first tasks that are used; 0 uses all tasks.
         callback: Receives a message about prompts that are too long.
         ranks: The processes that share the rollouts. Every rank returns the groups of all tasks.
-        sampler: Generates the group of a task. None generates independent rollouts, as an
-            evaluation does.
+        sampler: Generates the group of a task. None generates independent rollouts.
     """
     sampler = sampler or GroupSampler(attempts, recipe.evaluation.turn_strategy)
     group_size = sampler.group_size if isinstance(sampler, FixedGroupSize) else 0
     tasks_at_once = max(1, ROLLOUTS_AT_ONCE // (group_size or attempts))
     groups: list[Group] = []
     num_tokens = 0
-    with sampling_inputs(recipe, count, callback, ranks) as inputs:
+    with sampling_inputs(recipe, max_tasks, callback, ranks) as inputs:
         for first in range(0, len(inputs.tasks), tasks_at_once):
             with generation_only():  # an actor made here keeps no activations for an update
                 actor = inputs.policy.actor(derive_key(recipe.seed, "collect", first))
@@ -157,7 +156,7 @@ def write_collection(
     *,
     seconds: float = 0.0,
 ) -> None:
-    """Make rows of the sampled groups, and write each row as a task.
+    """Make rows of the sampled groups, and write each row as a task to `tasks.jsonl`.
 
     Args:
         folder: The folder of the stage.

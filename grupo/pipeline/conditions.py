@@ -10,7 +10,7 @@ from grupo.util.exit_codes import EXIT_FAILED, CommandError
 
 
 class ConditionFailedError(CommandError):
-    """The condition of a stage does not hold, and the stage ends the pipeline then."""
+    """The condition of a stage does not hold, and its field `otherwise` is "stop"."""
 
     exit_code = EXIT_FAILED
 
@@ -27,7 +27,7 @@ class StageCondition(Protocol):
         """Whether the condition holds.
 
         Args:
-            scores: Scores of the evaluation; a metric that was not measured is NaN.
+            scores: Scores of the evaluation. A metric that was not measured counts as NaN.
         """
         ...
 

@@ -25,7 +25,7 @@ from grupo.storage.atomic_files import (
 )
 from grupo.storage.checkpoint import CorruptRun, explain_disk_errors
 from grupo.storage.fault_injection import kill_point
-from grupo.storage.pipeline_dirs import SUMMARY
+from grupo.storage.pipeline_dirs import SUMMARY_FILE
 from grupo.tasks.overlong import fit_prompts
 from grupo.training.callbacks import Callback
 from grupo.training.ranks import share_inference_servers
@@ -48,9 +48,9 @@ class SamplingInputs:
 
 @contextmanager
 def sampling_inputs(
-    recipe: Recipe, count: int, callback: Callback, ranks: Ranks
+    recipe: Recipe, max_tasks: int, callback: Callback, ranks: Ranks
 ) -> Generator[SamplingInputs]:
-    """Load the policy of a recipe and its first `count` training tasks; 0 for all tasks."""
+    """Load the policy of a recipe and its first `max_tasks` training tasks; 0 loads all tasks."""
     tasks: Sequence[Task]
     tasks, _ = load_tasks(recipe)
     seed_torch(recipe.seed, "build")  # new adapters are initialised at random, as in a run
@@ -58,13 +58,13 @@ def sampling_inputs(
     share_inference_servers(policy, ranks)
     try:
         if policy.prompt_limit:
-            (tasks,), note = fit_prompts(recipe.overlong, policy.prompt_limit, tasks)
-            if note:
-                callback.on_message(note)
+            (tasks,), message = fit_prompts(recipe.overlong, policy.prompt_limit, tasks)
+            if message:
+                callback.on_message(message)
         check_tasks(policy, tasks)
         policy.sync_weights(policy.weight_sync.snapshot(), 0)
-        number = min(count or len(tasks), len(tasks))
-        yield SamplingInputs(policy, [tasks[i] for i in range(number)])
+        num_tasks = min(max_tasks or len(tasks), len(tasks))
+        yield SamplingInputs(policy, [tasks[i] for i in range(num_tasks)])
     finally:
         policy.weight_sync.close()
 
@@ -94,7 +94,7 @@ def new_data_file(file: Path, summary: dict[str, Any]) -> Generator[Path]:
         fsync_dir(file.parent)
         kill_point("data/renamed")
         text = strict_json.to_json({**summary, "file": file.name, "sha256": digest})
-        write_atomically(file.parent / SUMMARY, text, kill_point_prefix="data/summary")
+        write_atomically(file.parent / SUMMARY_FILE, text, kill_point_prefix="data/summary")
 
 
 def read_data_file(folder: Path) -> Path:
@@ -103,7 +103,7 @@ def read_data_file(folder: Path) -> Path:
     Raises:
         CorruptRun: The file is not the one that the stage wrote.
     """
-    summary: Mapping[str, Any] = strict_json.from_json((folder / SUMMARY).read_text())
+    summary: Mapping[str, Any] = strict_json.from_json((folder / SUMMARY_FILE).read_text())
     if "sha256" not in summary:
         raise ConfigError(f"tasks: {str(folder)!r} holds no survey and no collection.")
     file = folder / str(summary["file"])
@@ -128,8 +128,8 @@ def _digest(path: Path) -> str:
     """SHA-256 of a file. For a folder, the SHA-256 of the names and digests of its files."""
     if not path.is_dir():
         return sha256_of(path)
-    names = "".join(f"{sha256_of(x)} {x.relative_to(path)}\n" for x in _files_in(path))
-    return hashlib.sha256(names.encode()).hexdigest()
+    listing = "".join(f"{sha256_of(x)} {x.relative_to(path)}\n" for x in _files_in(path))
+    return hashlib.sha256(listing.encode()).hexdigest()
 
 
 def _files_in(path: Path) -> list[Path]:

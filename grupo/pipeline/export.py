@@ -14,10 +14,10 @@ from grupo.training.resume.load_run import policy_of
 from grupo.training.resume.run_folder import RunFolder
 from grupo.util.errors import ConfigError
 
-MODEL_FOLDER = "model"  # name of the folder that an export stage writes
+EXPORT_FOLDER = "model"  # name of the folder that an export stage writes
 STAGE_PREFIX = "stage:"  # "stage:exported" refers to the folder that the stage `exported` writes
-FOLDER_FIELDS = ("model", "folder")  # fields of components that may have such a reference
-RECIPE_FIELDS = ("env", "method", "aux_models")  # fields of a recipe whose components may have one
+FOLDER_FIELDS = ("model", "folder")  # fields of components that may hold such a reference
+RECIPE_FIELDS = ("env", "method", "aux_models")  # fields of a recipe with such components
 
 
 def write_stage_model(folder: Path, recipe: Recipe, callback: Callback) -> None:
@@ -37,19 +37,19 @@ def write_stage_model(folder: Path, recipe: Recipe, callback: Callback) -> None:
     checkpoint = Path(policy.start.file).parent
     run = RunFolder.open(checkpoint.parent.parent)
     run.check_model_files()
-    with new_data_file(folder / MODEL_FOLDER, {"seed": recipe.seed}) as path:
+    with new_data_file(folder / EXPORT_FOLDER, {"seed": recipe.seed}) as path:
         policy_of(run.recipe, load_verified(checkpoint)).export(path)
-    callback.on_message(f"The model was exported: {folder / MODEL_FOLDER}")
+    callback.on_message(f"The model was exported: {folder / EXPORT_FOLDER}")
 
 
 def stages_used_as_models(recipe: Recipe) -> list[str]:
-    """The names of the stages to whose models a recipe refers."""
+    """The names of the stages whose exported models a recipe uses."""
     fields = component_fields(recipe)
     return [stage for name in RECIPE_FIELDS for stage in _stage_names_in(fields[name])]
 
 
 def stages_used_as_rewards(recipe: Recipe) -> list[str]:
-    """The names of the stages to whose models the environment of a recipe refers."""
+    """The names of the stages whose exported models the environment of a recipe uses."""
     return list(_stage_names_in(recipe.env))
 
 
@@ -66,7 +66,7 @@ def with_model_folders(recipe: Recipe, folder_of: Callable[[str], str]) -> Recip
 
 
 def _stage_names_in(value: Any) -> Iterator[str]:
-    """The names of the stages to whose models a component, or a tuple of components, refers."""
+    """The names of the stages whose models a component, or a tuple of components, refers to."""
     if isinstance(value, tuple):
         for item in value:
             yield from _stage_names_in(item)

@@ -29,8 +29,7 @@ def load_pipeline_file(path: Path) -> Pipeline:
     """The pipeline of a TOML or YAML file.
 
     Raises:
-        ConfigError: The file cannot be read, or a field has a wrong value. The message begins with
-            the file, and names the field.
+        ConfigError: The file cannot be read, or a field, which the message names, is wrong.
     """
     data, lines = read_data(path)
     folder = str(path.resolve().parent)

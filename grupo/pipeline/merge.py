@@ -16,7 +16,7 @@ ModelWeights = Mapping[str, Tensor]  # by the name of the tensor
 # tensors are float32, and the shares sum to 1.
 MergeRule = Callable[[Sequence[Tensor], Sequence[float]], Tensor]
 
-MISSING = "none (it is missing)"  # instead of a shape, for a model without the tensor
+MISSING_SHAPE = "none (it is missing)"  # in messages, the shape of a tensor that a model lacks
 
 
 def linear(tensors: Sequence[Tensor], shares: Sequence[float]) -> Tensor:
@@ -71,7 +71,7 @@ class WeightMerge:
     Args:
         shares: The share of each stage, as in `{"sft": 0.5, "dpo@best": 0.5}`. A key refers to a
             checkpoint of a stage: `sft` to the last one, `sft@best` to the best one, and `sft@100`
-            to that of step 100. The shares sum to 1.
+            to the checkpoint of step 100. The shares sum to 1.
         rule: Merges the tensors that have the same name: `linear`, or `spherical` for two stages.
 
     >>> WeightMerge({"sft": 0.5, "dpo": 0.5}).shares
@@ -166,7 +166,7 @@ def check_same_shapes(
         if differing := shapes[0].items() ^ other.items():
             tensor = min(differing)[0]
             raise ConfigError(
-                f"start: {tensor!r} has shape {shapes[0].get(tensor, MISSING)} in {names[0]} and"
-                f" {other.get(tensor, MISSING)} in {name}. Allowed: a merge of models with the"
-                " same shapes."
+                f"start: {tensor!r} has shape {shapes[0].get(tensor, MISSING_SHAPE)} in {names[0]}"
+                f" and {other.get(tensor, MISSING_SHAPE)} in {name}. Allowed: a merge of models"
+                " with the same shapes."
             )

@@ -10,7 +10,7 @@ from annotated_types import Interval
 
 from grupo.core.component import component
 from grupo.core.limits import ROUNDS, STAGES
-from grupo.pipeline.export import MODEL_FOLDER, stages_used_as_models
+from grupo.pipeline.export import EXPORT_FOLDER, stages_used_as_models
 from grupo.pipeline.merge import WeightMerge
 from grupo.pipeline.sources import task_sources_from_stages
 from grupo.pipeline.stages import OWN_POLICY, ExportStage, PipelineStage
@@ -33,7 +33,7 @@ class Pipeline:
     Args:
         stages: The stages, in order.
         rounds: Number of times that the sequence runs. The first stage of a later round starts
-            from the last stage of the previous round. Each round has other seeds.
+            from the last stage of the previous round. Each round uses different seeds.
     """
 
     stages: tuple[PipelineStage, ...]
@@ -132,7 +132,7 @@ class Pipeline:
             object.__setattr__(self, "stages", stages)
 
     def _check_condition(self, index: int) -> None:
-        """Raise `ConfigError` if a stage has `when` and does not start from one other stage."""
+        """Raise `ConfigError` if a stage has `when` and does not start from exactly one stage."""
         stage, start = self.stages[index], self.start_of(index)
         if stage.when and (isinstance(start, WeightMerge) or start == OWN_POLICY):
             raise ConfigError(
@@ -223,14 +223,13 @@ def _recipe_references(recipe: Recipe) -> Iterator[tuple[str, str]]:
 
 
 def check_stage_outputs(pipeline: Pipeline) -> None:
-    """Raise `ConfigError` if a recipe takes a model or tasks from a stage without such an output.
+    """Raise `ConfigError` if a recipe refers to a stage that does not write what the recipe reads.
 
-    The output name of a stage shows the kind of its output: an exported model, the tasks with their
-    solve rates (a survey), or rows made of rollouts (a collection).
+    `output_name` identifies what a stage writes: a model, a survey or a collection.
     """
     for stage in pipeline.stages:
         for name in stages_used_as_models(stage.recipe):
-            if pipeline.stage(name).output_name != MODEL_FOLDER:
+            if pipeline.stage(name).output_name != EXPORT_FOLDER:
                 raise ConfigError(
                     f"{stage.name}: model: 'stage:{name}' refers to a"
                     f" {type(pipeline.stage(name)).__name__}. Allowed: an ExportStage."

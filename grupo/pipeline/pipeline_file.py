@@ -6,12 +6,12 @@ from grupo.core.component import to_code
 from grupo.core.serialization import from_data, objects_in_memory, to_data
 from grupo.core.unwritable import describe
 from grupo.pipeline.pipeline import Pipeline
-from grupo.storage.pipeline_dirs import PIPELINE, pipeline_json, read_pipeline_data
+from grupo.storage.pipeline_dirs import PIPELINE_FILE, pipeline_json, read_pipeline_data
 from grupo.util.errors import ConfigError
 
 
 def pipeline_text(pipeline: Pipeline) -> str:
-    """The text of the file; another text with the same data was edited."""
+    """The text of the file. A file with another text was edited, even if its data are the same."""
     return pipeline_json(to_data(pipeline, "pipeline", on_unwritable=describe))
 
 
@@ -21,7 +21,7 @@ def read_pipeline(root: Path) -> Pipeline:
     Raises:
         ConfigError: The file was edited or damaged, or it names objects that no longer exist.
     """
-    path = root / PIPELINE
+    path = root / PIPELINE_FILE
     data = read_pipeline_data(root)
     try:
         pipeline = from_data(data)
@@ -38,7 +38,7 @@ def read_pipeline(root: Path) -> Pipeline:
 def check_resumable_pipeline(pipeline: Pipeline, root: Path) -> None:
     """Raise `ConfigError` if a recipe has objects that only the first process had."""
     if objects := objects_in_memory(pipeline, "pipeline"):
-        places = ", ".join(f"{place} ({x})" for place, x in objects.items())
+        places = ", ".join(f"{place} ({description})" for place, description in objects.items())
         raise ConfigError(
             f"run: {str(root)!r} cannot be resumed: only the process that began it had {places}."
         )

@@ -1,4 +1,4 @@
-"""The progress of a pipeline, which is found from the folders of its stages alone."""
+"""The progress of a pipeline, which is read from the folders of its stages and stored nowhere."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -17,7 +17,7 @@ from grupo.pipeline.pipeline import (
 from grupo.pipeline.sources import StageSource
 from grupo.rollouts.eval_scores import scores_by_step
 from grupo.storage import strict_json
-from grupo.storage.pipeline_dirs import SUMMARY
+from grupo.storage.pipeline_dirs import SUMMARY_FILE
 from grupo.tasks.base import TaskSource
 from grupo.training.resume.load_run import LAST, load_checkpoint
 from grupo.training.resume.run_folder import RunFolder
@@ -49,19 +49,19 @@ class PipelineProgress:
         """Whether a stage is skipped, because its condition does not hold.
 
         Raises:
-            ConditionFailedError: The condition does not hold, and the stage ends the pipeline then.
+            ConditionFailedError: The condition does not hold, and `otherwise` is "stop".
         """
-        when = execution.stage.when
-        if not when or isinstance(execution.start, WeightMerge):
+        condition = execution.stage.when
+        if not condition or isinstance(execution.start, WeightMerge):
             return False
         scores = self._scores(execution.start)
-        if when(scores):
+        if condition(scores):
             return False
         if execution.stage.otherwise == "skip":
             return True
-        value = describe_value(scores, when.metric)
+        value = describe_value(scores, condition.metric)
         raise ConditionFailedError(
-            f"{execution.stage.name}: when: {when!r} does not hold: {value} after"
+            f"{execution.stage.name}: when: {condition!r} does not hold: {value} after"
             f" {execution.start!r}. The finished stages are kept. A stage with otherwise='skip' is"
             " left out instead."
         )
@@ -105,7 +105,7 @@ class PipelineProgress:
         run, checkpoint = self.run_and_checkpoint(reference)
         if run is None:
             return {}
-        summary = strict_json.from_json((run / SUMMARY).read_text())
+        summary = strict_json.from_json((run / SUMMARY_FILE).read_text())
         by_step = scores_by_step(summary["held_out"], summary["steps"])
         if checkpoint == LAST:
             return by_step.get(summary["steps"], {})

@@ -1,4 +1,4 @@
-"""Long chains of several roles from short ones: the data of the first stage of MultiRole-R1."""
+"""Chains of thought of several roles, joined: the data of the first stage of MultiRole-R1."""
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
@@ -14,18 +14,18 @@ RoleOf = Callable[[str], str | None]
 
 @component
 class JoinedRoleChains:
-    """One chain of each role on whose answer most of its rollouts agree, joined into long chains.
+    """Joins one rollout of each role into long chains of thought, for `CollectStage.rows`.
 
-    It is the `rows_of_group` of a `CollectStage`: a group has rollouts of several roles. Of a role,
-    the answer of the majority is kept, if it has at least `min_share` of the role's rollouts, with
-    the first rollout that gives it. The rows are the chains of the first 1, 2, … roles, at most
-    `max_roles`, as a `completion`. MultiRole-R1 (arXiv:2507.20187).
+    A group has rollouts of several roles. The most frequent answer of a role is accepted if at
+    least `min_share` of the role's rollouts give it. The chain of the role is then the first
+    rollout with this answer. The rows have as `completion` the joined chains of the first role, of
+    the first two roles, and so on, up to `max_roles`. MultiRole-R1 (arXiv:2507.20187).
 
     Args:
         role_of: Finds the role in a rollout's text; a text without a role is left out.
         extract: Finds the answer in a rollout's text; a text without an answer is left out.
-        min_share: Share of a role's rollouts that must agree.
-        max_roles: Most roles of a chain.
+        min_share: Smallest share of a role's rollouts that must agree, from 0 to 1.
+        max_roles: Largest number of roles in a joined chain.
         separator: Text between the chains of two roles.
     """
 
@@ -39,18 +39,19 @@ class JoinedRoleChains:
         self, rollouts: Sequence[Rollout], solves: Callable[[Rollout], bool]
     ) -> Sequence[Mapping[str, Any]]:
         chains = self._consistent_chains([rollout.text for rollout in rollouts])
-        counts = range(1, min(len(chains), self.max_roles) + 1)
-        return [{"completion": self.separator.join(chains[:n])} for n in counts]
+        role_counts = range(1, min(len(chains), self.max_roles) + 1)
+        return [{"completion": self.separator.join(chains[:n])} for n in role_counts]
 
     def _consistent_chains(self, texts: Sequence[str]) -> list[str]:
-        by_role: defaultdict[str, list[tuple[str, str]]] = defaultdict(list)
+        """The chain of each role whose rollouts agree, in the order of the roles."""
+        answers_and_texts: defaultdict[str, list[tuple[str, str]]] = defaultdict(list)  # by role
         for text in texts:
             role, answer = self.role_of(text), self.extract(text)
             if role and answer is not None:
-                by_role[role].append((answer, text))
+                answers_and_texts[role].append((answer, text))
         chains = []
-        for pairs in by_role.values():
-            (answer, votes), *_ = Counter(answer for answer, _ in pairs).most_common(1)
+        for pairs in answers_and_texts.values():
+            ((majority, votes),) = Counter(answer for answer, _ in pairs).most_common(1)
             if votes >= self.min_share * len(pairs):
-                chains.append(next(text for other, text in pairs if other == answer))
+                chains.append(next(text for answer, text in pairs if answer == majority))
         return chains

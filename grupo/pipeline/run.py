@@ -22,9 +22,9 @@ from grupo.storage.atomic_files import make_folder, remove_temporary_files, writ
 from grupo.storage.checkpoint import explain_disk_errors
 from grupo.storage.fault_injection import kill_point
 from grupo.storage.lock import Lock
-from grupo.storage.pipeline_dirs import PIPELINE, SUMMARY, is_pipeline
+from grupo.storage.pipeline_dirs import PIPELINE_FILE, SUMMARY_FILE, is_pipeline
 from grupo.training.callbacks import Callback, NullCallback
-from grupo.training.resume.run_folder import LOCK, RECIPE, RunFolder, unused_folder
+from grupo.training.resume.run_folder import LOCK_FILE, RECIPE_FILE, RunFolder, unused_folder
 from grupo.util.errors import ConfigError
 from grupo.util.user_paths import no_run_message
 
@@ -47,10 +47,8 @@ def run_pipeline(
         make_callback: Makes the callback of a stage from the folder of the stage.
 
     Raises:
-        ConfigError: A stage cannot work, or the folder is not empty. The error is raised before the
-            first stage begins.
-        ConditionFailedError: The condition of a stage with `otherwise="stop"` does not hold. With
-            `otherwise="skip"`, the stage is skipped.
+        ConfigError: Before the first stage: a stage cannot work, or the folder is not empty.
+        ConditionFailedError: The condition of a stage with `otherwise="stop"` does not hold.
     """
     check_pipeline(pipeline)
     return run_checked_pipeline(pipeline, run, make_callback)
@@ -72,16 +70,15 @@ def run_checked_pipeline(
 def resume_pipeline(run: str | Path, make_callback: CallbackFactory = no_callback) -> Path:
     """Resume a pipeline and return its folder.
 
-    A pipeline may have been stopped at any moment. The resumed pipeline ends with the weights of an
-    uninterrupted one.
+    The pipeline may have been stopped at any moment. Its final weights are those without a stop.
 
     Args:
         run: The folder of the pipeline.
         make_callback: Makes the callback of a stage from the folder of the stage.
 
     Raises:
-        ConfigError: The folder has no pipeline, or its file cannot store all objects of the
-            pipeline. An example is a lambda, which only the first process had.
+        ConfigError: The folder has no pipeline. Or the pipeline has objects that its file cannot
+            store, such as a lambda, which only the first process had.
     """
     root, ranks = Path(run), launched_ranks()
     if not is_pipeline(root):
@@ -108,7 +105,7 @@ def run_stages(
     executions = list(stage_executions(pipeline, root.resolve()))
     for execution in executions:
         is_skipped = False
-        has_ended = (execution.folder / SUMMARY).is_file()  # every stage writes it at its end
+        has_ended = (execution.folder / SUMMARY_FILE).is_file()  # every stage writes it at its end
         if not broadcast_from_rank_0(ranks, has_ended, Phase.STAGE_STATUS_READ):
             is_skipped = progress.must_skip(execution)  # may raise ConditionFailedError
             callback = make_callback(execution.folder) if ranks.rank == 0 else NullCallback()
@@ -124,7 +121,9 @@ def _run_stage(
     """Run or continue one stage to its end and release its models."""
     kill_point("stage/begin")
     folder = execution.folder
-    has_begun = broadcast_from_rank_0(ranks, (folder / RECIPE).is_file(), Phase.STAGE_STATUS_READ)
+    has_begun = broadcast_from_rank_0(
+        ranks, (folder / RECIPE_FILE).is_file(), Phase.STAGE_STATUS_READ
+    )
     if has_begun:
         recipe = RunFolder.open(folder).recipe
     else:
@@ -173,11 +172,11 @@ def _create_locked_folder(
     with explain_disk_errors("The pipeline is not begun"), ExitStack() as cleanup:
         make_folder(root)
         kill_point("pipeline/folder")
-        lock = cleanup.enter_context(Lock(root / LOCK))
+        lock = cleanup.enter_context(Lock(root / LOCK_FILE))
         RunFolder.check_empty(root)
         remove_temporary_files(root)
         text = pipeline_text(pipeline)
-        write_atomically(root / PIPELINE, text, kill_point_prefix="pipeline/file")
+        write_atomically(root / PIPELINE_FILE, text, kill_point_prefix="pipeline/file")
         cleanup.pop_all()
     exchange_json(ranks, None, Phase.PIPELINE_FOLDER_CREATED)
     return lock
@@ -188,6 +187,6 @@ def _lock_folder(root: Path, ranks: Ranks) -> AbstractContextManager[Any]:
     if ranks.rank:
         return nullcontext()
     with explain_disk_errors("The pipeline is not resumed"):
-        lock = Lock(root / LOCK)
+        lock = Lock(root / LOCK_FILE)
         remove_temporary_files(root)
     return lock

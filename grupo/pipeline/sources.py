@@ -21,7 +21,7 @@ from grupo.util.errors import ConfigError
 
 @runtime_checkable
 class StageSource(Protocol):
-    """A task source that refers to an earlier stage, and can be read once that stage has ended."""
+    """A task source that refers to an earlier stage. It can be read when the stage has ended."""
 
     @property
     def stage(self) -> str:
@@ -77,11 +77,11 @@ class CollectedTasks:
 
 @component
 class SurveyedTasks:
-    """A selection of the training tasks of a `SurveyStage`, by the rows of its survey.
+    """A selection among the training tasks that a `SurveyStage` surveyed.
 
     Args:
         stage: Name of the stage.
-        selection: Selects the rows, such as `Between("pass_rate", 0.2, 0.625)`.
+        selection: Selects tasks by the rows of the survey: `Between("pass_rate", 0.2, 0.625)`.
     """
 
     stage: str
@@ -104,7 +104,7 @@ class SurveyedTasks:
 
 @component
 class DrawnEvalTasks:
-    """The evaluation tasks that a run with this seed draws from its training tasks.
+    """The evaluation tasks that a run with this seed draws from `tasks` before training.
 
     Args:
         tasks: Source of the training tasks.
@@ -134,11 +134,11 @@ def task_sources_from_stages(recipe: Recipe) -> list[StageSource]:
 
 
 def with_resolved_sources(value: Any, resolve: Callable[[StageSource], TaskSource]) -> Any:
-    """The value with other task sources in place of those inside it that refer to stages.
+    """The value with each `StageSource` inside it replaced.
 
     Args:
         value: A task source, or another field of a recipe.
-        resolve: Returns the source that takes the place of a source.
+        resolve: Returns the task source that replaces a `StageSource`.
     """
     if isinstance(value, StageSource):
         return with_resolved_sources(resolve(value), resolve)

@@ -17,20 +17,20 @@ from grupo.pipeline.collect import (
     write_collection,
 )
 from grupo.pipeline.conditions import StageCondition
-from grupo.pipeline.export import MODEL_FOLDER, write_stage_model
+from grupo.pipeline.export import EXPORT_FOLDER, write_stage_model
 from grupo.pipeline.merge import WeightMerge
 from grupo.pipeline.survey import SURVEY_FILE, write_stage_survey
 from grupo.recipe import Recipe
 from grupo.rollouts.samplers import Sampler
 from grupo.training.callbacks import Callback
-from grupo.training.resume.run_folder import RECIPE
+from grupo.training.resume.run_folder import RECIPE_FILE
 from grupo.training.start import create_trainer, reopen_trainer
 
-OWN_POLICY = ""  # as `start` of a stage: the stage starts from the policy of its own recipe
+OWN_POLICY = ""  # value of `start` for a stage that uses the policy of its own recipe
 
 
 class PipelineStage(Protocol):
-    """A stage of a pipeline, which trains a policy or writes data that later stages read."""
+    """A stage of a pipeline: trains a policy, or writes data that later stages read."""
 
     @property
     def name(self) -> str:
@@ -46,13 +46,16 @@ class PipelineStage(Protocol):
     def start(self) -> str | WeightMerge | None:
         """A reference "STAGE", "STAGE@best" or "STAGE@STEP", a merge, or `OWN_POLICY`.
 
-        None is the previous stage.
+        None stands for the previous stage.
         """
         ...
 
     @property
     def when(self) -> StageCondition | None:
-        """A condition for running the stage, on the evaluation of the stage that it starts from."""
+        """A condition on the evaluation of the stage that this stage starts from.
+
+        The stage runs if the condition holds, or if there is none.
+        """
         ...
 
     @property
@@ -62,17 +65,15 @@ class PipelineStage(Protocol):
 
     @property
     def output_name(self) -> str:
-        """Name of the file or folder that the stage writes; "" for a stage that trains a run."""
+        """Name of the file or folder that the stage writes; "" for a training stage."""
         ...
 
     def run(self, folder: Path, recipe: Recipe, callback: Callback, ranks: Ranks) -> None:
         """Run the stage, or continue it if its folder has an interrupted run.
 
         Args:
-            folder: The folder of the stage. The last file that the stage writes to it is
-                `summary.json`.
-            recipe: The recipe of the stage, with the weights and tasks of earlier stages in place
-                of the references to them.
+            folder: The folder of the stage; the last file that the stage writes is `summary.json`.
+            recipe: The recipe of the stage, in which references to earlier stages are resolved.
             callback: Receives the events of the stage.
             ranks: The processes that run the stage together.
         """
@@ -81,19 +82,16 @@ class PipelineStage(Protocol):
 
 @component
 class Stage:
-    """A stage that trains a recipe.
+    """A stage that trains a policy by a recipe.
 
     Args:
         name: Name of the stage and of its folder.
-        recipe: The recipe. Its policy and its reference policy start from the weights of `start`;
-            the optimizer is new.
+        recipe: The recipe. Its policy and its reference policy start from the weights of `start`.
         start: A reference "STAGE", "STAGE@best" or "STAGE@STEP" to an earlier stage, a merge of
             several stages, or "" for the policy of the recipe as it is. By default, the previous
-            stage; for the first stage of a later round, the last stage of the previous round.
-        when: A condition on the evaluation of the stage that this stage starts from. Without a
-            condition, the stage always runs.
-        otherwise: If the condition does not hold, "stop" ends the pipeline, and "skip" continues
-            with the next stage.
+            stage. The first stage of a later round starts from the last stage of the round before.
+        when: A condition for running the stage, on the evaluation of the stage it starts from.
+        otherwise: If the condition does not hold, "stop" ends the pipeline, "skip" skips the stage.
     """
 
     name: str
@@ -107,7 +105,7 @@ class Stage:
         return ""
 
     def run(self, folder: Path, recipe: Recipe, callback: Callback, ranks: Ranks) -> None:
-        if broadcast_from_rank_0(ranks, (folder / RECIPE).is_file(), Phase.STAGE_STATUS_READ):
+        if broadcast_from_rank_0(ranks, (folder / RECIPE_FILE).is_file(), Phase.STAGE_STATUS_READ):
             trainer = reopen_trainer(folder, callback, ranks)
             with trainer.lock:
                 trainer.restore()
@@ -165,8 +163,7 @@ class CollectStage:
         start: As for `Stage`.
         when: As for `Stage`.
         otherwise: As for `Stage`.
-        sampler: Generates the group of a task, such as `Workshop()`. None generates `attempts`
-            independent rollouts.
+        sampler: Generates the group of a task. None generates `attempts` independent rollouts.
     """
 
     name: str
@@ -206,7 +203,7 @@ class ExportStage:
             the previous stage.
         when: As for `Stage`.
         otherwise: As for `Stage`.
-        recipe: The recipe of the stage that this stage starts from, which the pipeline sets.
+        recipe: The pipeline sets this field to the recipe of the `start` stage; leave it None.
     """
 
     name: str
@@ -217,7 +214,7 @@ class ExportStage:
 
     @property
     def output_name(self) -> str:
-        return MODEL_FOLDER
+        return EXPORT_FOLDER
 
     def run(self, folder: Path, recipe: Recipe, callback: Callback, ranks: Ranks) -> None:
         if ranks.rank == 0:

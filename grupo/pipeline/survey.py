@@ -15,22 +15,22 @@ SURVEY_FILE = "survey.parquet"
 
 
 def write_stage_survey(
-    folder: Path, recipe: Recipe, attempts: int, count: int, callback: Callback, ranks: Ranks
+    folder: Path, recipe: Recipe, attempts: int, max_tasks: int, callback: Callback, ranks: Ranks
 ) -> None:
-    """Survey training tasks of a recipe with its policy.
+    """Survey training tasks of a recipe with its policy, and write the survey.
 
     Args:
         folder: The folder of the stage.
         recipe: The recipe.
         attempts: Number of sampled rollouts per task.
-        count: Only the first `count` tasks are used; 0 uses all tasks.
+        max_tasks: Number of the first tasks that are used; 0 uses all tasks.
         callback: Receives a message about the result.
         ranks: The processes that share the rollouts. Rank 0 writes the survey.
     """
-    start = perf_counter()
+    started_at = perf_counter()
     success = with_default_reward_term(recipe.evaluation.success, recipe.env)
-    with sampling_inputs(recipe, count, callback, ranks) as inputs:
-        parts = survey_tasks(
+    with sampling_inputs(recipe, max_tasks, callback, ranks) as inputs:
+        batches_of_rows = survey_tasks(
             inputs.policy,
             recipe.env,
             inputs.tasks,
@@ -40,16 +40,16 @@ def write_stage_survey(
             key=recipe.seed,
             ranks=ranks,
         )
-        rows = [row for part in parts for row in part]
+        rows = [row for batch in batches_of_rows for row in batch]
     if ranks.rank:
         return
-    facts: dict[str, Any] = {"attempts": attempts, "solved": str(success), "seed": recipe.seed}
+    conditions: dict[str, Any] = {"attempts": attempts, "solved": str(success), "seed": recipe.seed}
     summary = {
-        **facts,
+        **conditions,
         "rows": len(rows),
         "tokens": round(sum(row.length_mean * row.attempts for row in rows)),
-        "seconds": round(perf_counter() - start, 2),
+        "seconds": round(perf_counter() - started_at, 2),
     }
     with new_data_file(folder / SURVEY_FILE, summary) as path:
-        write_survey(path, [rows], facts)
+        write_survey(path, [rows], conditions)
     callback.on_message(f"{len(rows)} tasks were surveyed: {folder / SURVEY_FILE}")

@@ -30,11 +30,11 @@ from grupo.util.errors import ConfigError
 def check_pipeline(pipeline: Pipeline) -> None:
     """Raise `ConfigError` for the first stage that cannot work, without loading weights.
 
-    Two kinds of tasks are not checked here, but when their stage begins: tasks that an earlier
-    stage writes, and tasks that are scored by a model that an earlier stage exports.
+    Two kinds of tasks are checked only when their stage begins: tasks that an earlier stage writes,
+    and tasks that are scored by a model that an earlier stage exports.
     """
     check_stage_outputs(pipeline)
-    for round_number in range(1, min(pipeline.rounds, 2) + 1):
+    for round_number in range(1, min(pipeline.rounds, 2) + 1):  # later rounds start as the second
         for index in range(len(pipeline.stages)):
             _check_start(pipeline, index, round_number)
     has_held_out_tasks: dict[str, bool] = {}
@@ -49,9 +49,9 @@ def check_pipeline(pipeline: Pipeline) -> None:
 
 
 def _held_out_tasks(recipe: Recipe) -> Sequence[Task]:
-    """The held-out tasks of a recipe.
+    """Check all tasks of a recipe and return its held-out tasks.
 
-    All tasks of the recipe are checked, unless a reward is a model that is not exported yet.
+    The tasks are not checked if a reward is a model that is not exported yet.
     """
     if stages_used_as_rewards(recipe):
         return split_tasks(recipe.tasks, recipe.eval_tasks, recipe.seed)[1]
@@ -68,10 +68,10 @@ def stage_name_in_errors(stage: PipelineStage) -> Generator[None]:
 
 
 def training_stage(pipeline: Pipeline, name: str, round_number: int = 1) -> PipelineStage | None:
-    """The stage that trains the weights for which a reference to a stage stands.
+    """The stage that trains the weights to which a reference refers.
 
-    It is the stage itself, or the last training stage before a stage that only writes data. None
-    if there is no such stage.
+    A training stage refers to its own weights. A stage that only writes data refers to the weights
+    that it starts from. None if no stage trains these weights.
 
     Args:
         pipeline: The pipeline.
@@ -85,6 +85,7 @@ def training_stage(pipeline: Pipeline, name: str, round_number: int = 1) -> Pipe
     references = start_references(pipeline.start_of(index, round_number))
     if not references:
         return None
+    # the first stage of a later round starts from a stage of the round before: this recursion ends
     return training_stage(
         pipeline, split_reference(references[0])[0], 1 if index == 0 else round_number
     )

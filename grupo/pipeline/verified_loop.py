@@ -10,7 +10,7 @@ from grupo.pipeline.stages import CollectStage, Stage, SurveyStage
 from grupo.recipe import Recipe
 from grupo.tasks import ThinnedAbove
 
-RATE_ATTEMPTS = 4  # rollouts per task behind a pass rate
+RATE_ATTEMPTS = 4  # rollouts per task from which the stage `rates` computes a pass rate
 
 
 def verified_loop(
@@ -22,30 +22,29 @@ def verified_loop(
     attempts: int = 8,
     rounds: int = 1,
 ) -> Pipeline:
-    """Stages `search`, `pairs`, `align`, `rates` and `search_again`.
+    """A pipeline with the stages `search`, `pairs`, `align`, `rates` and `search_again`.
 
     The stage `pairs` samples new rollouts of the policy after `search`, and the verifier makes
-    pairs of them. The stage `rates` samples four rollouts of each task. Of the tasks that all four
-    rollouts solve, four fifths are left out of `search_again`, as in the source.
+    pairs of them. The stage `rates` samples four rollouts of each task. The stage `search_again`
+    leaves out four fifths of the tasks that all four rollouts solve, as in the source.
 
     Args:
-        search: RL on all tasks, with an outcome reward. The verifier's checks are reward terms of
-            weight 0.
-        align: Training on pairs, such as `dpo()`. The pairs replace its tasks.
-        again: RL after `align`; the source halves the learning rate. The remaining tasks of
-            `search` replace its tasks.
+        search: RL on all tasks; the verifier's checks are reward terms of weight 0.
+        align: Training on pairs, such as with `dpo()`. The pairs replace its tasks.
+        again: RL after `align`, on the remaining tasks of `search` instead of its own. The source
+            halves the learning rate.
         rows: The verifier: returns the pairs of a group, as `VerifiedPairs` does.
         attempts: Number of sampled rollouts per task that the verifier reads.
         rounds: Number of times that the loop runs.
     """
-    unsolved = SurveyedTasks("rates", ThinnedAbove("pass_rate", 1.0, share=0.8))
+    remaining_tasks = SurveyedTasks("rates", ThinnedAbove("pass_rate", 1.0, share=0.8))
     return Pipeline(
         (
             Stage("search", search),
             CollectStage("pairs", search, attempts=attempts, rows=rows),
             Stage("align", align.replace(tasks=CollectedTasks("pairs")), start="search"),
             SurveyStage("rates", search, attempts=RATE_ATTEMPTS),
-            Stage("search_again", again.replace(tasks=unsolved), start="align"),
+            Stage("search_again", again.replace(tasks=remaining_tasks), start="align"),
         ),
         rounds=rounds,
     )

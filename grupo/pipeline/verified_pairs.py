@@ -15,17 +15,17 @@ Solves = Callable[[Rollout], bool]
 
 @component
 class VerifiedPairs:
-    """The longest rollout without a flaw as `chosen`, against one rollout of each flaw.
+    """Rows with the longest flawless rollout as `chosen`, and one row for each flaw in the group.
 
-    A rollout is wrong if it does not solve its task. The flaw of another rollout is the first check
-    that is not above 1/2. The column `flaw` has the name of the flaw. Without a rollout that has no
-    flaw, a group has no row.
+    A rollout that does not solve its task has the flaw "wrong". The flaw of another rollout is the
+    first check with a value of 1/2 or less. The first rollout with a flaw is `rejected`, and the
+    column `flaw` has the name of the flaw. A group without a flawless rollout has no row.
 
     Args:
-        checks: Reward terms that are 1 for a rollout that passes, in the order of precedence.
-        reflection: With a text, a further row `unreflected` has as `chosen` the thoughts of a wrong
-            rollout, this text and the thoughts of the chosen rollout. The wrong rollout is
-            `rejected`. "" makes no such row.
+        checks: Names of reward terms that are 1 for a rollout that passes, in order of precedence.
+        reflection: A text, or "". With a text, a group with a wrong rollout has one more row, with
+            the flaw "unreflected". Its `rejected` is the wrong rollout. Its `chosen` has the
+            thoughts of the wrong rollout, this text, and the rest of the chosen rollout.
         tag: Name of the tag around the thoughts, without brackets.
 
     >>> from grupo.core.types import Response
@@ -49,23 +49,25 @@ class VerifiedPairs:
         if not by_flaw[""]:
             return []
         chosen = max(by_flaw.pop(""), key=lambda rollout: rollout.length)
-        firsts = {flaw: rejected[0] for flaw, rejected in by_flaw.items() if rejected}
-        rows = [(chosen.text, rejected.text, flaw) for flaw, rejected in firsts.items()]
-        if WRONG in firsts:
-            rows += self._reflections(firsts[WRONG].text, chosen.text)
+        first_by_flaw = {flaw: rollouts[0] for flaw, rollouts in by_flaw.items() if rollouts}
+        rows = [(chosen.text, rejected.text, flaw) for flaw, rejected in first_by_flaw.items()]
+        if WRONG in first_by_flaw:
+            rows += self._reflections(first_by_flaw[WRONG].text, chosen.text)
         return [{"chosen": better, "rejected": worse, "flaw": flaw} for better, worse, flaw in rows]
 
     def _flaw(self, rollout: Rollout, solves: Solves) -> str:
+        """The name of the flaw of a rollout; "" for a flawless one."""
         if not solves(rollout):
             return WRONG
         failed = (name for name in self.checks if rollout.reward_terms[name] <= 0.5)
         return next(failed, "")
 
     def _reflections(self, wrong: str, chosen: str) -> Iterator[tuple[str, str, str]]:
-        """The wrong thoughts, the reflection and the whole chosen rollout behind its tag."""
-        opened, closed = f"<{self.tag}>", f"</{self.tag}>"
-        before, _, thoughts = wrong.partition(opened)
-        thoughts, is_closed, _ = thoughts.partition(closed)
-        _, is_opened, rest = chosen.partition(opened)
-        if self.reflection and thoughts.strip() and is_closed and is_opened:
-            yield f"{before}{opened}{thoughts}{self.reflection}{rest}", wrong, "unreflected"
+        """The row "unreflected" as (chosen, rejected, flaw); none if a text has no thoughts."""
+        open_tag, close_tag = f"<{self.tag}>", f"</{self.tag}>"
+        before, _, after_open = wrong.partition(open_tag)
+        thoughts, has_close, _ = after_open.partition(close_tag)
+        _, has_open, rest_of_chosen = chosen.partition(open_tag)
+        if self.reflection and thoughts.strip() and has_close and has_open:
+            reflected = f"{before}{open_tag}{thoughts}{self.reflection}{rest_of_chosen}"
+            yield reflected, wrong, "unreflected"

@@ -1,4 +1,4 @@
-"""A bounded buffer of the policy's own correct answers, from which similar tasks are retrieved."""
+"""A bounded buffer of tasks that the policy has solved, searched for tasks with similar prompts."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -15,21 +15,21 @@ SUCCESS_THRESHOLD = 0.5  # a rollout with a higher reward is correct
 class DemonstrationBuffer:
     """The last correct answer of the policy to each task that it has solved.
 
-    Answers that were given instead of sampled, and those of other roles, are not kept.
+    Only answers that the policy itself sampled are kept, and no answers of other roles.
 
     Args:
-        solved: The solved tasks by their key, the one solved longest ago first.
+        solved: The solved tasks by their key. The task that was solved longest ago comes first.
     """
 
     solved: dict[str, SolvedTask] = field(default_factory=dict)
     _index: Bm25 | None = field(default=None, compare=False, repr=False)
 
     def add(self, task: Task, scored: Sequence[Rollout]) -> None:
-        """Keep the best correct answer of a group, the first of equals.
+        """Keep the correct answer of a group with the highest reward; of several, the first.
 
         Args:
             task: The task of the group.
-            scored: Its rollouts that could be scored.
+            scored: The rollouts of the group that could be scored.
         """
         correct = [r for r in scored if r.reward > SUCCESS_THRESHOLD and _is_own(r)]
         if not correct:
@@ -42,11 +42,11 @@ class DemonstrationBuffer:
         self._index = None
 
     def most_similar(self, task: Task, count: int) -> tuple[SolvedTask, ...]:
-        """Other solved tasks whose prompts have words of the task's, the most similar first.
+        """Other solved tasks whose prompts share words with a task's prompt, most similar first.
 
         Args:
-            task: The task, which is left out where it was solved itself.
-            count: Number of solved tasks, at most.
+            task: The task. It is not part of the result, even if it was solved.
+            count: Largest number of solved tasks.
         """
         if not count or not self.solved:
             return ()
@@ -62,12 +62,12 @@ class DemonstrationBuffer:
         return DemonstrationBuffer(dict(self.solved), self._index)
 
     def to_data(self) -> list[list[str]]:
-        """The buffer as JSON can hold it."""
+        """The buffer as JSON data."""
         return [[key, solved.prompt, solved.answer] for key, solved in self.solved.items()]
 
     @classmethod
     def from_data(cls, data: Sequence[Sequence[str]]) -> "DemonstrationBuffer":
-        """The buffer that `to_data` returned."""
+        """Inverse of `to_data`."""
         return cls({key: SolvedTask(prompt, answer) for key, prompt, answer in data})
 
 

@@ -9,12 +9,12 @@ LOWER_IS_BETTER = frozenset({"nll", "perplexity"})
 
 @dataclass(frozen=True)
 class DemonstrationScores:
-    """Scores of held-out demonstrations under teacher forcing.
+    """Scores of held-out demonstrations under teacher forcing: each token follows the given ones.
 
     Args:
         nll: Mean of -log pi over all tokens of the answers, in nats.
-        token_accuracy: Fraction of these tokens that the policy finds the likeliest.
-        num_tokens: Number of these tokens.
+        token_accuracy: Fraction of the tokens to which the policy gives the highest probability.
+        num_tokens: Number of the tokens.
 
     >>> DemonstrationScores(0.0, 1.0, 3).perplexity
     1.0
@@ -30,7 +30,7 @@ class DemonstrationScores:
         return math.exp(self.nll) if self.nll < 700 else math.inf
 
     def to_data(self) -> dict[str, float]:
-        """The scores by name."""
+        """The scores by name, in the order of `DEMONSTRATION_METRICS`."""
         values = self.nll, self.perplexity, self.token_accuracy
         return dict(zip(DEMONSTRATION_METRICS, values, strict=True))
 

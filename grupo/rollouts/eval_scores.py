@@ -1,4 +1,4 @@
-"""Metrics of the evaluations of a run, `eval/sampled` and so on, and the steps that score best."""
+"""Metrics of the evaluations of a run, such as `eval/sampled`, and the steps that score best."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -29,7 +29,7 @@ def evaluated_step(label: str, steps_done: int) -> int:
 
     Args:
         label: The label of the evaluation: "before", "step N" or "after".
-        steps_done: Number of steps done before the evaluation "after".
+        steps_done: Number of steps done before the evaluation "after", the last one of a run.
 
     >>> evaluated_step("before", 90), evaluated_step("step 50", 90), evaluated_step("after", 90)
     (0, 50, 90)
@@ -52,12 +52,12 @@ def scores_by_step(eval_scores: EvalScores, num_steps: int) -> dict[int, Mapping
 
 
 def metric_value(scores: Mapping[str, Any], metric: str) -> float:
-    """The value of a metric in an evaluation; NaN if none of its rollouts could be scored."""
+    """The value of a metric in the scores of an evaluation; NaN if the metric was not measured."""
     return float(scores.get(metric.removeprefix(METRIC_PREFIX), math.nan))
 
 
 def ranked_value(scores: Mapping[str, Any], metric: str) -> float:
-    """The value of a metric, negated if lower values are better; larger results are better.
+    """The value of a metric for comparisons: larger is better, so a loss is negated.
 
     >>> ranked_value({"nll": 2.5}, "eval/nll"), ranked_value({"greedy": 0.5}, "eval/greedy")
     (-2.5, 0.5)
@@ -127,7 +127,7 @@ def score_names(attempts: int) -> Sequence[str]:
 
 
 def pass_at_k_values(attempts: int) -> list[int]:
-    """The values of k of pass@k for a number of attempts: powers of 2, and that number itself.
+    """The values of k for which pass@k is computed: powers of 2, and the number of attempts.
 
     >>> pass_at_k_values(6)
     [1, 2, 4, 6]

@@ -152,8 +152,7 @@ def evaluate(
         policy: Generates the rollouts.
         env: The environment, which replies to responses and scores rollouts.
         tasks: The tasks to attempt.
-        num_attempts: Number of sampled rollouts per task. With 0, nothing is generated, and the
-            result has no scores.
+        num_attempts: Number of sampled rollouts per task; with 0, the result has no scores.
         success: Decides whether a rollout solves its task.
         turn_strategy: Generates the response to one observation. By default one call of the actor;
             another strategy may limit the thinking tokens.
@@ -260,9 +259,9 @@ def sample_groups(
 
 
 def pass_at_k(k: int, num_attempts: int, num_correct: int) -> float:
-    """Probability that k of n attempts include a correct one: 1 - C(n-c, k) / C(n, k).
+    """The probability that k of n attempts include a correct one: 1 - C(n - c, k) / C(n, k).
 
-    It is an unbiased estimate of the probability that k new attempts include a correct one.
+    This is an unbiased estimate of the probability that k new attempts include a correct one.
     Chen et al., 2021, arXiv:2107.03374, eq. 1.
 
     Args:

@@ -4,10 +4,10 @@ A task statistic summarises the earlier groups of a task in a few numbers. These
 state of the statistic. The history stores the states and not the groups. The memory of a task
 therefore does not grow with the number of its groups. The history also keeps:
 
-- replays: rollouts that the sampler reads when their task is drawn again (`Task.replays`). The
-  rollouts of the replay buffer are others: the update trains on those;
+- replays: rollouts that the sampler reads when their task is drawn again (`Task.replays`). They are
+  not the rollouts of the replay buffer, which the update trains on;
 - unfinished rollouts, until a later step draws their task again and continues them;
-- demonstrations: correct answers of the policy, for samplers that show them with similar tasks.
+- demonstrations: correct answers of the policy, which samplers show in prompts of similar tasks.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -36,15 +36,14 @@ class History:
     """The record of earlier steps that curricula, advantage estimators and controllers read.
 
     Components only read the history. `StepGenerator` passes a copy to `collect_groups`, which
-    counts tasks and removes unfinished rollouts there. Only `State` changes the run's history.
+    counts tasks and removes unfinished rollouts in this copy. Only `State` changes the original.
 
     Args:
         num_tasks_drawn: Number of tasks that curricula have drawn so far.
         task_histories: The states of the method's statistics for each task, by its key.
         metrics: The values of each metric that a controller reads, one per step or per group.
         num_steps: Number of steps recorded so far.
-        replay_rollouts: The replays, by the key of their task. The task drawn longest ago comes
-            first.
+        replay_rollouts: The replays by the key of their task; the task drawn longest ago is first.
         unfinished_rollouts: Rollouts to be continued, by the key of their task, oldest first.
         source_histories: The states of the method's statistics for each source of tasks, such as a
             data set, by its name (`Task.source`).
@@ -88,7 +87,7 @@ class History:
         return histories.get(source, histories.empty_history)
 
     def with_replays(self, task: Task) -> Task:
-        """The task with its kept rollouts as `replays`, oldest first."""
+        """The task with the replays that the history has kept, oldest first."""
         replays = self.replay_rollouts.get(task.key, ())
         return replace(task, replays=replays) if replays else task
 
@@ -113,8 +112,7 @@ class History:
 
         A rollout is therefore continued only once.
         """
-        # a curriculum may add unfinished rollouts to a task; if it drew the task twice, the first
-        # draw has taken these rollouts
+        # a curriculum may draw a task with its unfinished rollouts twice; the first call takes them
         if task.unfinished_rollouts:
             task = replace(task, unfinished_rollouts=())
         task = self.with_unfinished_rollouts(task)
@@ -180,7 +178,7 @@ class History:
             del self.replay_rollouts[next(iter(self.replay_rollouts))]
 
     def append_metrics(self, metrics: Mapping[str, float]) -> None:
-        """Append one step's value of each metric."""
+        """Append the value of each metric in a step."""
         for name, value in metrics.items():
             self.metrics.setdefault(name, []).append(value)
 
@@ -221,7 +219,7 @@ class History:
         task_statistics: tuple[TaskStatistic, ...] = (),
         source_statistics: tuple[TaskStatistic, ...] = (),
     ) -> "History":
-        """Restore a history from the values of `to_data` and `tensors`.
+        """Inverse of `to_data` and `tensors`.
 
         Args:
             data: The history as JSON data.

@@ -23,9 +23,8 @@ from grupo.storage import rollout_json
 from grupo.storage.safetensors import StoredTensors
 from grupo.storage.segments import SegmentFiles, Segments, SegmentsInMemory, from_line, to_line
 
-REPLAY_BUFFER = "replay_buffer"  # in a checkpoint, the name of the file with the buffer's tensors
-# in this file, the tensor (S, 3) with the step, the length in bytes and the CRC-32 of each segment
-SEGMENT_CHECKSUMS = "written"
+REPLAY_BUFFER = "replay_buffer"  # name of the file, in a checkpoint, with the buffer's tensors
+SEGMENT_CHECKSUMS = "written"  # name of the tensor with step, bytes and CRC-32 of each segment
 ValuesPerAction = tuple[tuple[float, ...], ...]  # a number per action, for each row of a rollout
 
 
@@ -53,7 +52,7 @@ class StoredRollout:
 
     @classmethod
     def from_data(cls, data: Mapping[str, Any]) -> "StoredRollout":
-        """Restore a stored rollout from `to_data`."""
+        """Inverse of `to_data`."""
         values: dict[str, Any] = {**data, "rollout": rollout_json.from_data(data["rollout"])}
         for name in ("old_logp", "advantage"):
             values[name] = tuple(map(tuple, data[name]))
@@ -62,7 +61,7 @@ class StoredRollout:
 
 @dataclass
 class ReplayBuffer:
-    """The stored rollouts of earlier steps, oldest first.
+    """The stored rollouts of earlier steps, oldest first; K is their number.
 
     A full buffer drops its oldest rollouts to make room for new ones.
 
@@ -96,24 +95,24 @@ class ReplayBuffer:
         return StoredRollout.from_data(from_line(line, self.segments))
 
     def to_lines(self, rollouts: Sequence[StoredRollout]) -> list[bytes]:
-        """Each rollout as one line of JSON, as `append` takes it; images are stored beside it."""
+        """Each rollout as one line of JSON, for `append`; images are stored outside the line."""
         return [to_line(rollout.to_data(), self.segments) for rollout in rollouts]
 
     def append(
-        self, step: int, lines: Sequence[bytes], priority: Tensor, *, writes_segment: bool = True
+        self, step: int, lines: Sequence[bytes], priority: Tensor, *, is_writer: bool = True
     ) -> None:
-        """Add the rollouts of a step. If the buffer is then too full, drop its oldest rollouts.
+        """Add the rollouts of a step, and drop the oldest rollouts beyond the capacity.
 
         Args:
             step: Number of the step, from 0.
             lines: The rollouts, each as one line from `to_lines`.
             priority: Mean |advantage| of each rollout.
-            writes_segment: Whether this process writes the segment; True for the first rank only.
+            is_writer: Whether this process writes the segment; with several ranks, only rank 0.
         """
         if not lines:
             return
         content = b"".join(lines)
-        if writes_segment:
+        if is_writer:
             self.segments.write(step, content)
         lengths = torch.tensor([len(line) for line in lines])
         new_values = (priority, torch.full_like(lengths, step), lengths.cumsum(0) - lengths)
@@ -152,13 +151,12 @@ class ReplayBuffer:
             self.segment_checksums = {step: (length, checksum) for step, length, checksum in rows}
 
 
-def verify_segments(run: Path, tensors: Mapping[str, Tensor]) -> None:
-    """Raise `InvalidCheckpoint` if a segment that a checkpoint references is damaged or missing.
+def verify_replay_files(run: Path, tensors: Mapping[str, Tensor]) -> None:
+    """Raise `InvalidCheckpoint` if a segment file that a checkpoint needs is damaged or missing.
 
     Args:
         run: The folder of the run.
-        tensors: The tensors of the replay buffer in the checkpoint; empty for a run without a
-            replay buffer.
+        tensors: The tensors of the replay buffer in the checkpoint; empty if it has none.
     """
     files = SegmentFiles(run)
     for step, length, checksum in tensors[SEGMENT_CHECKSUMS].tolist() if tensors else ():

@@ -1,4 +1,4 @@
-"""A store of the states of task statistics after the earlier groups of each task or source."""
+"""A store of what task statistics have computed from the earlier groups of each task or source."""
 
 import json
 from array import array
@@ -17,18 +17,17 @@ from grupo.util.errors import ConfigError
 
 @dataclass(eq=False)
 class StatisticStore(Mapping[str, TaskHistory]):
-    """The history of each task by its key, in the order of the first group of each task.
+    """The states of the statistics of each task, by the task's key.
 
-    The history of a task has one state per statistic, and no groups. A state has a fixed number of
-    values, however many groups were appended. A store without statistics is empty. A run has a
-    second store for task sources: a key is then the name of a source (`Task.source`), and its
-    history is that of all tasks of the source.
+    A statistic has one state for each task: a fixed number of values, however many groups were
+    appended. A store without statistics is empty. A run has a second store, with the names of
+    sources (`Task.source`) as keys: its states cover the groups of all tasks of a source.
 
     Args:
         statistics: The statistics whose states are stored.
-        row_of_key: Row of each task in `state_values`, by the key of the task. A copy of a store
-            shares this dictionary, and ignores the tasks that the store adds later.
-        state_values: The values of all states of all tasks, one row after another, as float64.
+        row_of_key: Index of each task's row in `state_values`, in the order of their first groups.
+            A copy of a store shares this dictionary, and ignores the tasks that are added later.
+        state_values: All rows, one after another, as float64; a row has all states of a task.
     """
 
     statistics: tuple[TaskStatistic, ...] = ()
@@ -38,7 +37,7 @@ class StatisticStore(Mapping[str, TaskHistory]):
     def __getitem__(self, key: str) -> TaskHistory:
         size = self._row_length
         start = self.row_of_key[key] * size
-        if start >= len(self.state_values):
+        if start >= len(self.state_values):  # the task was added after this store was copied
             raise KeyError(key)
         return TaskHistory(states=self._states(self.state_values[start : start + size]))
 
@@ -87,7 +86,7 @@ class StatisticStore(Mapping[str, TaskHistory]):
     def from_tensors(
         cls, tensors: Mapping[str, Tensor], statistics: tuple[TaskStatistic, ...]
     ) -> "StatisticStore":
-        """Restore a store from its `tensors`, with the same statistics."""
+        """Inverse of `tensors`; the statistics must be the same."""
         keys = json.loads(tensors["keys"].numpy().tobytes())
         row_of_key = {key: row for row, key in enumerate(keys)}
         return cls(statistics, row_of_key, array("d", tensors["numbers"].tolist()))

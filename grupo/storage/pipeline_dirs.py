@@ -18,9 +18,9 @@ from grupo.core.limits import ROUNDS
 from grupo.util.errors import ConfigError
 from grupo.util.json_text import parse_json, read_limited
 
-PIPELINE = "pipeline.json"
-RECIPE = "recipe.json"  # of a run
-SUMMARY = "summary.json"  # of a stage that has ended
+PIPELINE_FILE = "pipeline.json"
+RECIPE_FILE = "recipe.json"  # of a run
+SUMMARY_FILE = "summary.json"  # of a stage that has ended
 
 
 @dataclass(frozen=True)
@@ -42,17 +42,17 @@ class StageFolder:
     @property
     def is_run(self) -> bool:
         """Whether a run has begun in the folder."""
-        return (self.folder / RECIPE).is_file()
+        return (self.folder / RECIPE_FILE).is_file()
 
     @property
     def is_finished(self) -> bool:
         """Whether the stage has ended."""
-        return (self.folder / SUMMARY).is_file()
+        return (self.folder / SUMMARY_FILE).is_file()
 
 
 def is_pipeline(folder: Path) -> bool:
     """Whether a folder holds a pipeline."""
-    return os.path.isfile(folder / PIPELINE)  # False if the folder is unreadable
+    return os.path.isfile(folder / PIPELINE_FILE)  # False if the folder is unreadable
 
 
 def pipeline_json(data: Any) -> str:
@@ -72,12 +72,12 @@ def read_pipeline_data(root: Path) -> Any:
         ConfigError: The file was edited or damaged.
     """
     with suppress(ValueError, TypeError, KeyError):
-        text = read_limited(root / PIPELINE)
+        text = read_limited(root / PIPELINE_FILE)
         data = parse_json(text)["pipeline"]
         if text == pipeline_json(data):
             return data
     raise ConfigError(
-        f"run: {root / PIPELINE} was edited or damaged since the pipeline began. Restore the"
+        f"run: {root / PIPELINE_FILE} was edited or damaged since the pipeline began. Restore the"
         " original."
     )
 
@@ -95,7 +95,7 @@ def stage_folders(root: Path) -> list[StageFolder]:
     """The folders of all stages in the order of their rounds; none for a folder of another kind."""
     if not is_pipeline(root):
         return []
-    stages, rounds = _stages_and_rounds(read_pipeline_data(root), root / PIPELINE)
+    stages, rounds = _stages_and_rounds(read_pipeline_data(root), root / PIPELINE_FILE)
     return [
         StageFolder(data["name"], number, stage_path(root, data["name"], number, rounds), data)
         for number in range(1, rounds + 1)

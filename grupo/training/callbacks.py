@@ -11,7 +11,7 @@ class Callback(Protocol):
     """Receives the events of a run; a callback does not influence the run."""
 
     def on_train_begin(self, recipe: Recipe, step: int) -> None:
-        """The run starts or resumes after this many steps."""
+        """The run starts, or resumes after `step` steps."""
         ...
 
     def on_message(self, message: str) -> None:

@@ -1,4 +1,4 @@
-"""Evaluation on held-out tasks: attempts, and the likelihood of demonstrations."""
+"""Evaluation on held-out tasks: how often they are solved, and how likely given answers are."""
 
 import asyncio
 from collections.abc import Sequence
@@ -19,7 +19,7 @@ from grupo.training.update.signals import evaluate_all
 from grupo.util.event_loop import run_coroutine
 from grupo.util.rng import derive_key
 
-TASKS_AT_ONCE = 64  # whose batch is in memory
+TASKS_AT_ONCE = 64  # number of tasks whose demonstrations are in memory at the same time
 
 
 def evaluate_held_out(
@@ -57,47 +57,42 @@ def demonstration_scores(
     tasks: Sequence[Task],
     ranks: Ranks,
 ) -> DemonstrationScores | None:
-    """The scores of a policy on the demonstrations of tasks; None if these have none.
-
-    Of preferences, the chosen answers are scored.
+    """The scores of a policy on the demonstrations of tasks; None if no task has any.
 
     Args:
         policy: The policy, which is not changed.
         sampler: Reads the demonstrations.
-        env: Its first observation precedes demonstrations that are texts.
+        env: Returns the first observation, which a demonstration that is a text answers.
         tasks: The held-out tasks.
         ranks: The processes that share the rows; every rank returns the scores of all.
     """
-    sums = [0.0, 0.0]
+    sums = {"logp": 0.0, "top1": 0.0}  # `top1` is 1 where the token is the likeliest one
     num_tokens = 0
     for start in range(0, len(tasks), TASKS_AT_ONCE):
-        part = tasks[start : start + TASKS_AT_ONCE]
-        groups = [
-            group for group in _read_demonstrations(policy, sampler, env, part) if group.rollouts
-        ]
+        some_tasks = tasks[start : start + TASKS_AT_ONCE]
+        groups = _read_demonstrations(policy, sampler, env, some_tasks)
+        groups = [group for group in groups if group.rollouts]
         if not groups:
             continue
         batch = collate(groups, policy.encode)
-        signals = evaluate_all(policy, policy, batch, ["logp", "top1"], ranks)
-        for i, name in enumerate(("logp", "top1")):
-            sums[i] += signals[name][batch.mask].double().sum().item()
+        signals = evaluate_all(policy, policy, batch, list(sums), ranks)
+        for name in sums:
+            sums[name] += signals[name][batch.mask].double().sum().item()
         num_tokens += int(batch.mask.sum())
     if not num_tokens:
         return None
-    return DemonstrationScores(-sums[0] / num_tokens, sums[1] / num_tokens, num_tokens)
+    return DemonstrationScores(-sums["logp"] / num_tokens, sums["top1"] / num_tokens, num_tokens)
 
 
 def _read_demonstrations(
     policy: Policy, sampler: GivenAnswerSampler, env: EnvSpec, tasks: Sequence[Task]
 ) -> list[Group]:
+    """The demonstrations of each task; rejected answers, with reward 0, are left out."""
     actor = policy.actor(0)
 
     async def read() -> list[Group]:
-        opened = open_env(env)
-        groups = await asyncio.gather(*(sampler(task, opened, actor) for task in tasks))
-        return [
-            replace(group, rollouts=tuple(r for r in group.rollouts if r.reward > 0))
-            for group in groups
-        ]
+        opened_env = open_env(env)
+        groups = await asyncio.gather(*(sampler(task, opened_env, actor) for task in tasks))
+        return [group.with_rollouts(r for r in group.rollouts if r.reward > 0) for group in groups]
 
     return run_coroutine(read())

@@ -67,8 +67,8 @@ class TrainStepResult:
         collected: The generated groups and the kept groups.
         batch: The batch collated from the kept groups, with advantages.
         metrics: The metrics of the step, by name.
-        action_signals: Signals of the policy at each action that the step trained on. The first
-            rank has the signals of all ranks; another rank has only those of its own actions.
+        action_signals: Signals of the policy at each action that the step trained on. Rank 0 has
+            the signals of all ranks. Another rank has only the signals of its own actions.
         messages: Lines for the user, such as about an OOM retry.
     """
 
@@ -199,7 +199,7 @@ class Learner:
     def evaluate(self, label: str) -> EvalResult:
         """Attempt the evaluation tasks, and record the scores in the state under `label`."""
         stopwatch = Stopwatch()
-        # rollouts that are generated ahead need the present weights; an evaluation loads others
+        # rollouts that are generated ahead need the engine's weights, which the evaluation replaces
         self.rollout_queue.wait_all()
         optimizers = self.state.optimizers.values()
         with use_averaged_weights(*optimizers), count_external_usage() as own_usage:
@@ -227,7 +227,8 @@ class Learner:
     def close(self) -> None:
         """Cancel the generation of queued steps and end the weight sync.
 
-        After a run without an error, several ranks first wait: each needs the rollouts of all.
+        After a run without an error, several ranks first wait for the queued steps, because each
+        rank needs the rollouts of all ranks.
         """
         is_ended_by_error = sys.exc_info()[0] is not None
         if self.ranks.size > 1 and not is_ended_by_error:

@@ -1,4 +1,4 @@
-"""Several ranks that train one policy: the recipes allowed, sharded weights, shared servers."""
+"""Several ranks that train one policy: checks of the recipe, sharded weights, shared servers."""
 
 from importlib import metadata
 from typing import Any
@@ -44,7 +44,7 @@ def check_ranks(recipe: Recipe, ranks: Ranks) -> None:
 
 
 def shard_policy(policy: Policy, ranks: Ranks) -> None:
-    """Divide the weights of a language model with `sharding`; a single rank keeps all of them."""
+    """Divide the weights of a language model among the ranks, if its spec has `sharding`."""
     if isinstance(ranks, TorchRanks) and isinstance(policy, CausalPolicy) and policy.spec.sharding:
         policy.shard(ranks.mesh(policy.device.type))
 
@@ -57,7 +57,7 @@ def share_inference_servers(policy: Policy, ranks: Ranks) -> None:
     if ranks.size == 1:
         return
 
-    def exchange(value: Any) -> Any:
+    def value_of_rank_0(value: Any) -> Any:
         return exchange_json(ranks, value, Phase.WEIGHTS_ON_SERVERS, "generate")[0]
 
-    policy.weight_sync.share_servers(ServerSharing(ranks.rank == 0, exchange))
+    policy.weight_sync.share_servers(ServerSharing(ranks.rank == 0, value_of_rank_0))

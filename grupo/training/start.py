@@ -1,4 +1,4 @@
-"""Begins a run in a new folder, or resumes the run of a folder."""
+"""Begins a run in a new folder, or resumes the run in an existing folder."""
 
 from collections.abc import Callable
 from contextlib import nullcontext
@@ -66,8 +66,7 @@ def resume_training(run: str | Path, callback: Callback = NullCallback()) -> dic
         The contents of `summary.json`.
 
     Raises:
-        ConfigError: The folder holds no run, or the recipe of the run has objects that existed only
-            in the memory of its process.
+        ConfigError: The folder holds no run, or a run whose recipe had objects in memory.
     """
     trainer = reopen_trainer(Path(run), callback, launched_ranks())
     with trainer.lock:
@@ -83,7 +82,7 @@ def create_trainer(
 ) -> Trainer:
     """Create the folder of a new run and return the run's trainer, which holds the folder's lock.
 
-    With several ranks, the first rank creates and writes the folder, and the other ranks read it.
+    With several ranks, rank 0 creates and writes the folder, and the other ranks only read it.
     """
     check_recipe(recipe)
     if ranks.rank == 0:

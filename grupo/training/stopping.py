@@ -20,7 +20,7 @@ from grupo.util.errors import ConfigError
 
 @dataclass(frozen=True)
 class StopInputs:
-    """The numbers of a run that decide whether it ends; all of them are in its checkpoints.
+    """The numbers that decide whether a run ends; each checkpoint contains them.
 
     Args:
         step: Number of steps done.
@@ -44,7 +44,7 @@ class StopInputs:
 
 
 def stop_reason(recipe: Recipe, progress: StopInputs) -> str:
-    """Why a run ends, with the field of the recipe that ends it; "" if the run continues.
+    """Why a run ends, including the field of the recipe that is the reason; "" if it continues.
 
     Args:
         recipe: The recipe of the run.
@@ -57,11 +57,11 @@ def stop_reason(recipe: Recipe, progress: StopInputs) -> str:
 
 def _early_reasons(limits: EarlyStopping, progress: StopInputs) -> Iterator[str]:
     """The reasons to end a run before `max_steps`."""
-    for scores in list(progress.eval_scores.values())[-1:]:
-        solved = metric_value(scores, "eval/sampled")
-        if solved >= limits.min_solve_rate:
+    for last_scores in list(progress.eval_scores.values())[-1:]:
+        solve_rate = metric_value(last_scores, "eval/sampled")
+        if solve_rate >= limits.min_solve_rate:
             yield (
-                f"eval/sampled is {solved:.4g}, early_stopping.min_solve_rate is"
+                f"eval/sampled is {solve_rate:.4g}, early_stopping.min_solve_rate is"
                 f" {limits.min_solve_rate:g}"
             )
     amounts = (
@@ -78,35 +78,36 @@ def _early_reasons(limits: EarlyStopping, progress: StopInputs) -> Iterator[str]
 
 
 def _patience_reasons(limits: EarlyStopping, progress: StopInputs) -> Iterator[str]:
+    """The reason to end a run whose metric did not improve in the last `patience` evaluations."""
     best_step = 0
-    best = -math.inf  # the best `ranked_value` so far; larger is better
-    num_worse = 0
+    best_value = -math.inf  # of `ranked_value`: larger is better
+    num_not_better = 0  # evaluations since `best_step`
     for step, scores in scores_by_step(progress.eval_scores, progress.step).items():
         value = ranked_value(scores, limits.metric)
         if math.isnan(value):
             continue  # no rollout could be scored: neither better nor worse
-        if value > best + limits.min_delta or best == -math.inf:
-            best, best_step, num_worse = value, step, 0
+        if value > best_value + limits.min_delta or best_value == -math.inf:
+            best_value, best_step, num_not_better = value, step, 0
         else:
-            num_worse += 1
-    if num_worse >= limits.patience:
-        better = "fallen below" if is_lower_better(limits.metric) else "exceeded"
+            num_not_better += 1
+    if num_not_better >= limits.patience:
+        improved = "fallen below" if is_lower_better(limits.metric) else "exceeded"
         yield (
-            f"{limits.metric} has not {better} {abs(best):.4g}, its value at step {best_step}, by"
-            f" more than {limits.min_delta:g} in {num_worse} evaluations,"
+            f"{limits.metric} has not {improved} {abs(best_value):.4g}, its value at step"
+            f" {best_step}, by more than {limits.min_delta:g} in {num_not_better} evaluations,"
             f" early_stopping.patience is {limits.patience}"
         )
 
 
 def measured_kl(limits: EarlyStopping, metrics: Mapping[str, float]) -> float:
-    """The KL divergence of a step that `max_kl` limits; NaN without a limit or without updates.
+    """The KL divergence that `max_kl` limits; NaN if there is no limit or the step has no updates.
 
     Args:
         limits: The conditions that end the run.
         metrics: The metrics of the step.
 
     Raises:
-        ConfigError: The step has updates and no metric of this name.
+        ConfigError: The step has updates, but not the metric `kl_metric`.
     """
     if limits.max_kl == math.inf:
         return math.nan
@@ -119,7 +120,7 @@ def measured_kl(limits: EarlyStopping, metrics: Mapping[str, float]) -> float:
 
 
 def saved_best_steps(recipe: Recipe, step: int, eval_scores: Mapping[str, Any]) -> list[int]:
-    """The steps whose checkpoints are kept because their evaluations are the best, best first.
+    """The steps with the best evaluations, whose checkpoints are kept, best first.
 
     Args:
         recipe: The recipe of the run.
@@ -133,15 +134,16 @@ def run_summary(recipe: Recipe, step: int, data: Mapping[str, Any]) -> dict[str,
     """The contents of `summary.json`.
 
     A run that stopped early may have generated rollouts ahead and never trained on them. `tokens`
-    includes their tokens, and the ledger has them as `tokens/generated_ahead`.
+    includes their tokens, and `ledger` has the number as `tokens/generated_ahead`.
 
     Args:
         recipe: The recipe of the run.
-        step: The number of steps.
-        data: The plain data of the state after them, as a checkpoint holds it.
+        step: Number of steps done.
+        data: The plain data of a checkpoint after these steps.
     """
-    ahead = sum(sum(tokens.values()) for _, _, tokens, _ in data["rollout_queue"])
-    totals = data["metric_totals"] | ({"tokens/generated_ahead": float(ahead)} if ahead else {})
+    num_ahead = sum(sum(tokens.values()) for _, _, tokens, _ in data["rollout_queue"])
+    ahead_metric = {"tokens/generated_ahead": float(num_ahead)} if num_ahead else {}
+    totals = data["metric_totals"] | ahead_metric
     return {
         "method": repr(recipe.method),
         "model": str(recipe.policy.model),
@@ -149,7 +151,7 @@ def run_summary(recipe: Recipe, step: int, data: Mapping[str, Any]) -> dict[str,
         "stop_reason": data["stop_reason"],
         "best_steps": saved_best_steps(recipe, step, data["eval_scores"]),
         "seconds": round(data["total_seconds"], 2),
-        "tokens": data["generated_tokens"] + ahead,
+        "tokens": data["generated_tokens"] + num_ahead,
         "ledger": {name: round(x, 3) for name, x in totals.items()},
         "failed_rollouts": data["failed_rollouts"],
         "held_out": data["eval_scores"],

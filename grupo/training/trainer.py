@@ -23,7 +23,7 @@ from grupo.training.resume.resumable import (
     not_resumable_message,
     release_loaded_models,
 )
-from grupo.training.resume.run_folder import CHECKPOINTS, RunFolder
+from grupo.training.resume.run_folder import CHECKPOINTS_FOLDER, RunFolder
 from grupo.training.stopping import run_summary, saved_best_steps, stop_reason
 from grupo.training.update.records import response_records, rollout_records
 
@@ -92,14 +92,14 @@ class Trainer:
         run's journals. The other ranks wait for rank 0, because they read these files.
         """
         if self.ranks.rank:
-            exchange_json(self.ranks, None, Phase.CHECKPOINT_RESTORED)  # a barrier
+            exchange_json(self.ranks, None, Phase.CHECKPOINT_RESTORED)  # waits for rank 0
         with suppress(NoCheckpoint):
             self._restore_checkpoint()
         self._remove_old_segments()
         if warning := self.state.step_durations.load():
             self.callback.on_message(warning)
         if not self.ranks.rank:
-            exchange_json(self.ranks, None, Phase.CHECKPOINT_RESTORED)  # the same barrier
+            exchange_json(self.ranks, None, Phase.CHECKPOINT_RESTORED)  # the others go on
 
     def _restore_checkpoint(self) -> None:
         with explain_disk_errors("The run is not resumed"):
@@ -127,7 +127,7 @@ class Trainer:
     def _step(self) -> None:
         with convert_to_rank_lost_error(self.ranks):
             result = self.learner.step()
-        step = self.state.step  # counted from 1; `recipe_of_step` counts from 0
+        step = self.state.step  # number of steps done; `recipe_of_step` counts from 0
         for message in result.messages:
             self.callback.on_message(message)
         if self._must_evaluate(self.run_folder.recipe_of_step(step - 1)):
@@ -209,7 +209,8 @@ class Trainer:
         self._remove_old_segments()
 
     def _remove_old_segments(self) -> None:
+        """Remove the files of the replay buffer that no checkpoint needs."""
         if self.state.replay_buffer.capacity and self.run_folder.is_writer:
             with explain_disk_errors("An older part of the replay buffer is not removed"):
-                checkpoints = newest_first(self.run_folder.folder / CHECKPOINTS)
+                checkpoints = newest_first(self.run_folder.folder / CHECKPOINTS_FOLDER)
                 remove_unreferenced_segments(self.run_folder.folder, checkpoints)

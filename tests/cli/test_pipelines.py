@@ -8,7 +8,7 @@ import pytest
 from grupo.cli.pipeline import find_pipeline
 from grupo.pipeline import MetricAtLeast, WeightMerge
 from grupo.pipeline.validate import check_pipeline
-from grupo.storage.pipeline_dirs import PIPELINE
+from grupo.storage.pipeline_dirs import PIPELINE_FILE
 from tests.helpers.doc_snippets import fenced_blocks
 from tests.helpers.paths import ROOT
 
@@ -39,7 +39,7 @@ def test_train_prints_each_stage_and_a_table(grupo, tmp_path):
     assert re.search(r"sft .* Clip .* 1 .* done", out)
     assert re.search(r"rl .* Clip .* sft .* 1 .* done", out)
     assert out.endswith(f"The pipeline is in {root}\n")
-    assert (root / PIPELINE).is_file()
+    assert (root / PIPELINE_FILE).is_file()
 
 
 @pytest.mark.slow

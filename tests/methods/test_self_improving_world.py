@@ -36,9 +36,9 @@ def rows_of(pairs: list[tuple[int, int]]) -> tuple[Tensor, Tensor, Batch]:
     previous, item, terms = [], [], ([], [])
     for chosen, rejected in pairs:
         for row in ROWS:
-            item.append(chosen if row.chosen else rejected)
+            item.append(chosen if row.is_chosen else rejected)
             previous.append({1.0: chosen, 0.0: rejected}.get(row.previous, NO_PREVIOUS))
-            terms[0].append(float(row.chosen))
+            terms[0].append(float(row.is_chosen))
             terms[1].append(row.previous)
     uniform = torch.tensor(0.25).log().item()
     batch = make_batch(

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from grupo.storage.fault_injection import PIPELINE_POINTS
-from grupo.storage.pipeline_dirs import PIPELINE
+from grupo.storage.pipeline_dirs import PIPELINE_FILE
 from tests.helpers.fast_cases import fast_cases
 from tests.helpers.pipelines import pipeline_outcome
 from tests.helpers.run_outcomes import differences
@@ -33,7 +33,7 @@ def uninterrupted(training_process):
 
 
 def resume_or_run(training_process, root: Path, name: str, **options):
-    do = "resume pipeline" if (root / PIPELINE).exists() else "pipeline"
+    do = "resume pipeline" if (root / PIPELINE_FILE).exists() else "pipeline"
     return training_process(do, root, recipe=name, **options)
 
 

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from grupo.pipeline.load import load_pipeline_file
-from grupo.storage.pipeline_dirs import PIPELINE, pipeline_json, stage_folders
+from grupo.storage.pipeline_dirs import PIPELINE_FILE, pipeline_json, stage_folders
 from grupo.util.errors import ConfigError
 
 STAGE = {"name": "sft"}
@@ -26,13 +26,15 @@ FORGED = [
 
 @pytest.mark.parametrize("data", FORGED)
 def test_a_forged_pipeline_with_a_right_fingerprint_is_one_error(tmp_path, data):
-    (tmp_path / PIPELINE).write_text(pipeline_json(data))
+    (tmp_path / PIPELINE_FILE).write_text(pipeline_json(data))
     with pytest.raises(ConfigError, match=r"pipeline\.json describes no pipeline\. Allowed: "):
         stage_folders(tmp_path)
 
 
 def test_the_stages_of_a_stored_pipeline_are_listed(tmp_path):
-    (tmp_path / PIPELINE).write_text(pipeline_json({"stages": {"tuple": [STAGE]}, "rounds": 2}))
+    (tmp_path / PIPELINE_FILE).write_text(
+        pipeline_json({"stages": {"tuple": [STAGE]}, "rounds": 2})
+    )
     folders = [stage.folder for stage in stage_folders(tmp_path)]
     assert folders == [tmp_path / "1" / "sft", tmp_path / "2" / "sft"]
 

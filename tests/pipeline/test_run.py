@@ -33,7 +33,7 @@ from grupo.storage.safetensors import load_tensors
 from grupo.tasks import split_tasks
 from grupo.training.callbacks import NullCallback
 from grupo.training.resume.load_run import load_policy
-from grupo.training.resume.run_folder import MERGED, RunFolder
+from grupo.training.resume.run_folder import MERGED_FILE, RunFolder
 from grupo.util.errors import ConfigError
 from tests.helpers.fast_cases import fast_cases
 from tests.helpers.pipelines import LORA, exported, short, with_lora
@@ -137,7 +137,7 @@ def test_a_merge_is_the_weighted_mean_of_the_full_weights(recipe, tmp_path):
     )
     root = run_pipeline(Pipeline(stages), tmp_path / "run")
     a, b = final_weights(root / "a"), final_weights(root / "b")
-    merged = load_tensors(root / "c" / MERGED)
+    merged = load_tensors(root / "c" / MERGED_FILE)
     assert {name: x.shape for name, x in merged.items() if name != "lm_head.weight"} == {
         name: x.shape for name, x in a.items() if name != "lm_head.weight"
     }

@@ -12,7 +12,7 @@ from grupo.core.types import Response, Rollout
 from grupo.pipeline import CollectStage, Pipeline, SurveyStage, run_pipeline
 from grupo.storage.pipeline_dirs import stage_folders
 from grupo.testing.batches import make_batch
-from grupo.training.resume.run_folder import MERGED, RunFolder
+from grupo.training.resume.run_folder import MERGED_FILE, RunFolder
 from grupo.util.importing import load_module_file
 from tests.helpers.paths import ROOT
 
@@ -92,4 +92,4 @@ def test_light_r1_runs(load, tmp_path):
     names = run(Pipeline((steps, *stages)), tmp_path)
     assert names == [stage.name for stage in pipeline.stages]
     policy: Any = RunFolder.open(tmp_path / "run" / "grpo").recipe.policy
-    assert policy.start.file == str(tmp_path / "run" / "grpo" / MERGED)
+    assert policy.start.file == str(tmp_path / "run" / "grpo" / MERGED_FILE)

@@ -8,7 +8,7 @@ import torch
 from grupo.core.schedules import Exponential
 from grupo.storage.checkpoint_dirs import newest_first
 from grupo.testing.thread_ranks import run_ranks
-from grupo.training.resume.run_folder import CHECKPOINTS
+from grupo.training.resume.run_folder import CHECKPOINTS_FOLDER
 from grupo.training.start import run_training
 from grupo.training.update.finite_weights import NonFiniteWeightsError, check_finite_weights
 from grupo.util.exit_codes import EXIT_STOPPED, exit_code
@@ -51,6 +51,6 @@ def test_a_learning_rate_that_destroys_the_weights_ends_the_run(tmp_path):
     with pytest.raises(NonFiniteWeightsError) as caught:
         run_training(diverging.replace(evaluation=type(diverging.evaluation)()), run)
     assert exit_code(caught.value) == EXIT_STOPPED
-    assert [path.name for path in newest_first(run / CHECKPOINTS)] == ["step-00000001"]
+    assert [path.name for path in newest_first(run / CHECKPOINTS_FOLDER)] == ["step-00000001"]
     lines = (run / "metrics.jsonl").read_text().splitlines()
     assert [json.loads(line)["step"] for line in lines] == [1]

@@ -12,8 +12,8 @@ from grupo.inference.reply_record import RecordedReply
 from grupo.testing.thread_ranks import run_ranks
 from grupo.training.collect.unfinished_exchange import (
     exchange_unfinished_groups,
-    received_since,
-    with_received,
+    progress_since,
+    with_progress,
 )
 from grupo.training.collect.unfinished_groups import GroupInProgress
 
@@ -52,13 +52,13 @@ NEW = GroupInProgress(Task("a", "2 + 2 ="), 3, (0, 1))
     ],
 )
 def test_a_group_is_what_was_known_and_what_it_has_received(before, now):
-    received = received_since(before, now)
+    progress = progress_since(before, now)
     expected = replace(
         now,
         observations={**before.observations, **now.observations},
         scores={**before.scores, **now.scores},
     )
-    assert with_received(before, received) == expected
+    assert with_progress(before, progress) == expected
 
 
 def exchanged_bytes(num_ranks: int, num_steps: int) -> tuple[list[int], list[dict]]:

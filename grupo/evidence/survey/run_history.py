@@ -14,7 +14,7 @@ from grupo.evidence.survey.parquet import METADATA, check_new_file
 from grupo.report.read_run import read_rollouts
 from grupo.rollouts.evaluate import SuccessCriterion
 from grupo.training.resume.recipe_file import read_recipe_file
-from grupo.training.resume.run_folder import RECIPE
+from grupo.training.resume.run_folder import RECIPE_FILE
 from grupo.util.errors import ConfigError
 
 
@@ -83,7 +83,7 @@ def write_history_survey(folder: Path, file: Path) -> list[TaskVisits]:
 
     check_new_file(file)
     records = read_rollouts(folder)
-    recipe = read_recipe_file(folder / RECIPE).recipe
+    recipe = read_recipe_file(folder / RECIPE_FILE).recipe
     success = with_default_reward_term(recipe.evaluation.success, recipe.env)
     rows = visits_of(records, success)
     if not rows:

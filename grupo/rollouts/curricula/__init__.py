@@ -1,4 +1,4 @@
-"""Curricula: they choose the next tasks, and the number of rollouts of each."""
+"""Curricula, which choose the next tasks and may set the number of rollouts of each task."""
 
 from grupo.rollouts.curricula.base import (
     Curriculum,

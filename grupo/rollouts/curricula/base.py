@@ -36,9 +36,9 @@ class CurriculumRequest:
 class Curriculum(Protocol):
     """Chooses the tasks to sample next; an empty sequence ends the step's sampling.
 
-    A curriculum sets the group size of a task by `replace(task, group_size=n)`. A task of the same
-    step with `extends_group` adds rollouts to its group; those that end in a later step are a group
-    of their own.
+    A curriculum may set the group size of a task by `replace(task, group_size=n)`. A task with
+    `extends_group` adds rollouts to the group that an earlier request of the step has begun. If
+    these rollouts end in a later step, they are a group of their own.
     """
 
     def __call__(self, request: CurriculumRequest, /) -> Sequence[Task]: ...
@@ -46,7 +46,7 @@ class Curriculum(Protocol):
 
 @component
 class ShuffledTasks:
-    """Every task once per epoch, reshuffled in each epoch; one request per step."""
+    """Every task once per epoch, shuffled anew; only a step's first request returns tasks."""
 
     def __call__(self, request: CurriculumRequest) -> Sequence[Task]:
         return [] if request.round_index else next_tasks(request)
@@ -54,7 +54,7 @@ class ShuffledTasks:
 
 @component
 class DynamicSampling:
-    """Draw further tasks from `inner` in place of groups that the filter dropped.
+    """Draws further tasks from `inner` in place of groups that the filter dropped.
 
     DAPO (arXiv:2503.14476), section 3.2.
 
@@ -74,7 +74,7 @@ class DynamicSampling:
 
 @component
 class UnfinishedFirst:
-    """The tasks with unfinished rollouts, the longest kept first, then those of `inner`.
+    """First the tasks with unfinished rollouts, in the order of their age, then tasks of `inner`.
 
     Args:
         inner: The curriculum that chooses the other tasks.
@@ -95,7 +95,7 @@ class UnfinishedFirst:
 
 
 def next_tasks(request: CurriculumRequest) -> Sequence[Task]:
-    """The next tasks of the endless shuffled sequence, from the number of tasks drawn so far."""
+    """The next tasks of the shuffled epochs, after the tasks that were drawn so far."""
     count = len(request.tasks)
     start = request.history.num_tasks_drawn
     return [

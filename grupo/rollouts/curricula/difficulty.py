@@ -14,12 +14,12 @@ from grupo.util.rng import make_rng
 
 @component
 class BetaCounts(TaskStatistic):
-    """Decayed sums a of the rewards r and b of 1 - r over the rollouts of a task, r in [0, 1].
+    """Two decayed sums over the rollouts of a task: a of the rewards r, and b of 1 - r.
 
-    Both sums begin at 1/2. Each rollout sets a <- decay a + r and b <- decay b + (1 - r).
+    Both begin at 1/2. Each rollout, r in [0, 1], sets a <- decay a + r, b <- decay b + (1 - r).
 
     Args:
-        decay: Each rollout multiplies the weight of earlier rollouts by this, 0 to 1.
+        decay: Factor from 0 to 1 by which each rollout reduces the weight of earlier rollouts.
     """
 
     decay: Probability
@@ -41,8 +41,8 @@ class DecayedCounts(TaskStatistic):
     """Decayed counts of correct and wrong rollouts of a task, and the step of its last group.
 
     Args:
-        decay_per_group: Each group multiplies the earlier counts of its task by this, 0 to 1.
-        decay_per_step: Each training step multiplies the counts of every task by this, 0 to 1.
+        decay_per_group: Factor from 0 to 1 by which each group of a task reduces its counts.
+        decay_per_step: Factor from 0 to 1 by which each training step reduces all counts.
         success_threshold: A rollout is correct if its reward is above this.
     """
 
@@ -62,7 +62,7 @@ class DecayedCounts(TaskStatistic):
         return a, b, float(group.step)
 
     def counts_at(self, state: StatisticState, step: int) -> tuple[float, float]:
-        """The counts of correct and wrong rollouts, decayed until this step."""
+        """The counts a of correct and b of wrong rollouts, decayed until a step."""
         a, b, last_step = state
         decay = self.decay_per_step ** (step - last_step)
         return decay * a, decay * b
@@ -76,7 +76,7 @@ class UncertaintyWeighted:
     returns tasks. Single-stream PO (arXiv:2509.13232).
 
     Args:
-        decay: Each rollout multiplies the weight of earlier rollouts by this, 0 to 1.
+        decay: Factor from 0 to 1 by which each rollout reduces the weight of earlier rollouts.
     """
 
     decay: Probability
@@ -101,15 +101,16 @@ class UncertaintyWeighted:
 
 @component
 class Thompson:
-    """Thompson sampling: the tasks with the largest gain p (1 - p)^2 in a random pool.
+    """Thompson sampling: the tasks of a random pool with the largest gain p (1 - p)^2.
 
-    p ~ Beta(a + 1, b + 1), where a and b are the `decayed_counts` of the task. Only the first
-    request of a step returns tasks. VADE, Hu et al. (arXiv:2511.18902).
+    The success rate p of a task is drawn from Beta(a + 1, b + 1), where a and b are its
+    `decayed_counts`. Only the first request of a step returns tasks. VADE, Hu et al.
+    (arXiv:2511.18902).
 
     Args:
-        decay_per_group: Each group multiplies the earlier counts of its task by this, 0 to 1.
-        decay_per_step: Each training step multiplies the counts of every task by this, 0 to 1.
-        pool_factor: The pool has this many times as many tasks as are requested.
+        decay_per_group: Factor from 0 to 1 by which each group of a task reduces its counts.
+        decay_per_step: Factor from 0 to 1 by which each training step reduces all counts.
+        pool_factor: Number of tasks in the pool for each requested task.
         success_threshold: A rollout is correct if its reward is above this.
     """
 
@@ -138,11 +139,11 @@ class Thompson:
         return [request.tasks[pool[k]] for k in order[: request.num_tasks]]
 
     def decayed_counts(self, task_history: TaskHistory, step: int) -> tuple[float, float]:
-        """Decayed counts of correct and wrong rollouts of a task.
+        """Decayed counts a of correct and b of wrong rollouts of a task.
 
         Args:
             task_history: The states of the statistics of the task.
-            step: The current step; counts decay until then.
+            step: The step until which the counts decay.
         """
         return self._counts.counts_at(task_history.state(self._counts), step)
 
@@ -164,7 +165,7 @@ def beta_mean(task_history: TaskHistory, decay: float) -> float:
 
 
 def expected_gain(success_rate: float) -> float:
-    """p (1 - p)^2: the expected gain from a task solved at rate p, largest at p = 1/3.
+    """p (1 - p)^2: the expected gain from a task with success rate p, largest at p = 1/3.
 
     >>> expected_gain(0.5), round(expected_gain(1 / 3), 4)
     (0.125, 0.1481)

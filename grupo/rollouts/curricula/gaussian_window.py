@@ -16,15 +16,16 @@ from grupo.util.rng import make_rng
 
 @component
 class GaussianWindow:
-    """Different tasks, sampled with weights exp(-(i - center)^2 / (2 width^2)) at place i.
+    """Samples tasks without replacement, most of them near the center of a window.
 
-    Tasks are sorted by a column, the largest value first. One request per step. GAIN-RL, Wang et
-    al. (arXiv:2506.02281): `PromptConcentration` measures the column, and `WindowShift` in the
-    advantage the shifts whose sum is the center.
+    Tasks are sorted by a column, the largest value first. The task at place i of this order has the
+    weight exp(-(i - center)^2 / (2 width^2)). Only the first request of a step returns tasks.
+    GAIN-RL, Wang et al. (arXiv:2506.02281): `PromptConcentration` measures the column. The center
+    is the sum of shifts that `WindowShift`, a part of the advantage estimator, measures.
 
     Args:
         column: Column of the tasks by which they are sorted.
-        center: Place in the sorted tasks, from 0.
+        center: Place of the center in the sorted tasks, from 0.
         width: Standard deviation of the window, in tasks.
 
     Raises:
@@ -54,17 +55,17 @@ class GaussianWindow:
             return []
         assert isinstance(self.center, int | float)
         assert isinstance(self.width, int | float)
-        # places, because tasks that are read from a file would all be in memory together
+        # indices are sorted, not tasks: tasks that are read from a file would all stay in memory
         values = [task.columns[self.column] for task in request.tasks]
-        places = sorted(range(len(values)), key=lambda place: -values[place])
+        sorted_indices = sorted(range(len(values)), key=lambda index: -values[index])
         rng = make_rng(request.seed, "gaussian-window", request.history.num_tasks_drawn)
-        # the largest of log weight + Gumbel noise are a sample without replacement
-        keys = [
+        # the tasks with the largest log weight + Gumbel noise are a sample without replacement
+        noisy_log_weights = [
             -0.5 * ((i - self.center) / self.width) ** 2 - log(-log(rng.random() or 0.5))
-            for i in range(len(places))
+            for i in range(len(values))
         ]
-        order = sorted(range(len(places)), key=lambda i: -keys[i])
-        return [request.tasks[places[i]] for i in order[: request.num_tasks]]
+        places = sorted(range(len(values)), key=lambda i: -noisy_log_weights[i])
+        return [request.tasks[sorted_indices[i]] for i in places[: request.num_tasks]]
 
 
 PAPER = Paper(

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from heapq import heapify, heappop, heappush
-from math import inf, isnan, log, nan
+from math import isnan, log, nan
 
 from grupo.core.component import check_field, component
 from grupo.core.numbers import OpenFraction, PositiveInt
@@ -17,7 +17,7 @@ from grupo.rollouts.curricula.difficulty import expected_gain
 
 @component
 class LastSuccessRate(TaskStatistic):
-    """The fraction of correct rollouts in a task's last group; NaN without one.
+    """The fraction of correct rollouts in a task's last group; NaN for a task without a group.
 
     Args:
         success_threshold: A rollout is correct if its reward is above this.
@@ -35,21 +35,21 @@ class LastSuccessRate(TaskStatistic):
 
 @component
 class Knapsack:
-    """The tasks of `inner`, with group sizes in proportion to expected gain.
+    """The tasks of `inner`, with group sizes that maximise the expected gain of the step.
 
-    p is the fraction of correct rollouts in a task's last group; a task without one gets
-    `mean_group_size`. N rollouts of a task with 0 < p < 1 are worth
-    (1 - p^N - (1 - p)^N) p (1 - p)^2; these tasks get `min_group_size` to `max_group_size`
-    rollouts. Rollouts that they do not need to show both outcomes with probability `confidence` go
-    to the tasks that were never solved, otherwise to those that always were. Knapsack RL, Li et al.
-    (arXiv:2509.25849).
+    p is the fraction of correct rollouts in a task's last group. N rollouts of a task with
+    0 < p < 1 have the expected gain (1 - p^N - (1 - p)^N) p (1 - p)^2: the probability of both
+    outcomes times p (1 - p)^2. Such a task needs enough rollouts to show its rarer outcome with
+    probability `confidence`. Rollouts that no task needs go to the tasks with p = 0, or, if there
+    are none, to the tasks with p = 1. A task without a group has no p and gets `mean_group_size`
+    rollouts. Knapsack RL, Li et al. (arXiv:2509.25849).
 
     Args:
         inner: The curriculum that chooses the tasks.
         mean_group_size: Rollouts per task on average.
         min_group_size: Fewest rollouts of a task.
-        max_group_size: Most rollouts of a task, unless some would be left over.
-        confidence: Probability in (0, 1), see above.
+        max_group_size: Most rollouts of a task.
+        confidence: Probability with which a group shows its rarer outcome.
         success_threshold: A rollout is correct if its reward is above this.
 
     Raises:
@@ -82,52 +82,58 @@ class Knapsack:
 
     def allocate(self, success_rates: Sequence[float]) -> Sequence[int]:
         """The group size of each task, from its success rate; NaN is an unknown rate."""
-        counts = [self.mean_group_size if isnan(p) else self.min_group_size for p in success_rates]
-        remaining = self.mean_group_size * len(success_rates) - sum(counts)
-        mixed = {i: partial(_marginal_gain, p) for i, p in enumerate(success_rates) if 0 < p < 1}
-        spare = max(0, remaining - sum(self._attempts_needed(success_rates[i]) for i in mixed))
-        uniform_rate = [p for p in (0.0, 1.0) if p in success_rates][:1]
-        uniform = {i: _fewest_first for i, p in enumerate(success_rates) if p in uniform_rate}
-        remaining += _allocate_greedily(counts, spare, uniform, self.max_group_size) - spare
-        remaining = _allocate_greedily(counts, remaining, mixed, self.max_group_size)
-        every_task = dict.fromkeys(range(len(success_rates)), _fewest_first)
-        _allocate_greedily(counts, remaining, every_task, inf)
-        return counts
+        rates = dict(enumerate(success_rates))  # by the index of the task
+        sizes = [self.mean_group_size if isnan(p) else self.min_group_size for p in success_rates]
+        remaining = self.mean_group_size * len(sizes) - sum(sizes)
+        undecided = {i: partial(_gain_of_next, p) for i, p in rates.items() if 0 < p < 1}
+        # as in the authors' code, needed rollouts are counted beyond `min_group_size`
+        num_needed = sum(self._rollouts_needed(rates[i]) for i in undecided)
+        surplus = max(0, remaining - num_needed)  # rollouts that no task needs
+        decided_rate = 0.0 if 0.0 in success_rates else 1.0
+        decided = {i: _smallest_first for i, p in rates.items() if p == decided_rate}
+        not_placed = _grow_groups(sizes, surplus, decided, self.max_group_size)
+        remaining = remaining - surplus + not_placed
+        remaining = _grow_groups(sizes, remaining, undecided, self.max_group_size)
+        every_task = dict.fromkeys(rates, _smallest_first)
+        _grow_groups(sizes, remaining, every_task, self.max_group_size)
+        return sizes
 
-    def _attempts_needed(self, p: float) -> int:
+    def _rollouts_needed(self, p: float) -> int:
+        """Number of rollouts that show the rarer outcome with probability `confidence`."""
         return int(min(self.max_group_size, log(1 - self.confidence) / log(max(p, 1 - p))))
 
 
-def _marginal_gain(p: float, n: int) -> float:
-    """Increase of a task's worth when its group grows from n rollouts to n + 1."""
+def _gain_of_next(p: float, n: int) -> float:
+    """Increase of a task's expected gain when its group grows from n rollouts to n + 1."""
     return (p**n * (1 - p) + (1 - p) ** n * p) * expected_gain(p)
 
 
-def _fewest_first(n: int) -> float:
-    """A gain that makes the smallest group grow first."""
+def _smallest_first(n: int) -> float:
+    """A gain of the next rollout that makes the smallest group grow first."""
     return -n
 
 
-def _allocate_greedily(
-    counts: list[int], remaining: int, gain: Mapping[int, Callable[[int], float]], max_count: float
+def _grow_groups(
+    sizes: list[int], budget: int, gain: Mapping[int, Callable[[int], float]], max_size: int
 ) -> int:
-    """Add `remaining` rollouts to `counts` one at a time, each where the next one gains most.
+    """Distribute `budget` rollouts one at a time; each goes to the group that gains most.
 
     Args:
-        counts: Rollouts of each task; changed in place.
-        remaining: Rollouts to distribute.
-        gain: Gain of one more rollout as a function of the count, by index of the task.
-        max_count: Largest count.
+        sizes: Group size of each task, changed in place.
+        budget: Number of rollouts to distribute.
+        gain: For each task that may grow, by its index: the gain of one more rollout as a function
+            of the group size.
+        max_size: Largest group size.
 
     Returns:
-        The rollouts left over when all these tasks have reached `max_count`.
+        The number of rollouts that are left when all these groups have `max_size` rollouts.
     """
-    heap = [(-fn(counts[i]), i) for i, fn in gain.items() if counts[i] < max_count]
+    heap = [(-fn(sizes[i]), i) for i, fn in gain.items() if sizes[i] < max_size]
     heapify(heap)
-    while remaining and heap:
+    while budget and heap:
         i = heappop(heap)[1]
-        counts[i] += 1
-        remaining -= 1
-        if counts[i] < max_count:
-            heappush(heap, (-gain[i](counts[i]), i))
-    return remaining
+        sizes[i] += 1
+        budget -= 1
+        if sizes[i] < max_size:
+            heappush(heap, (-gain[i](sizes[i]), i))
+    return budget

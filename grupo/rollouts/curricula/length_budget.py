@@ -1,4 +1,4 @@
-"""A budget of tokens that shrinks in the course of a run and that the prompt states."""
+"""A token budget in the prompt of a task, which may shrink in the course of a run."""
 
 from collections.abc import Sequence
 
@@ -12,16 +12,15 @@ from grupo.tasks.length_budget import SENTENCE, check_sentence, with_budget
 
 @component
 class StatedBudget:
-    """The tasks of `inner`, whose prompts state the current budget, which is in column `budget`.
+    """The tasks of `inner` with the current token budget in their prompts and in a column.
 
-    The rewards `BudgetTriangle` and `BudgetBand` read the column. Train Long, Think Short
+    The rewards `BudgetTriangle` and `BudgetBand` read the column `budget`. Train Long, Think Short
     (arXiv:2508.08940): `StatedBudget(ShuffledTasks(), GeometricSteps(256, 87))`.
 
     Args:
         inner: The curriculum that chooses the tasks.
-        budget: Length that an answer should have, in tokens; a number or a schedule. It is rounded,
-            and at least 1.
-        sentence: Text at the end of the prompt; `{budget}` stands for the number.
+        budget: Length in tokens that an answer should have; rounded, and at least 1.
+        sentence: Text at the end of the prompt, with the field {budget}.
 
     Raises:
         ConfigError: The sentence does not name the budget.

@@ -1,4 +1,4 @@
-"""A curriculum that chooses the source of each task by how much its rollouts differ."""
+"""A curriculum that prefers sources of tasks (data sets) whose rollouts differ in reward."""
 
 from collections.abc import Mapping, Sequence
 from math import exp, log, sqrt
@@ -18,12 +18,12 @@ from grupo.util.rng import make_rng
 
 @component
 class RecentAdvantages(TaskStatistic):
-    """The number of rollouts of a source, and |A| of its last `recent_rollouts` ones.
+    """The number of rollouts of a source, and |A| of its last `recent_rollouts` rollouts.
 
-    A = (r - mean) / (s + 1e-6) is GRPO's advantage within the group, s its unbiased deviation.
+    A = (r - mean) / (s + 1e-6) is GRPO's advantage within a group with the deviation s.
 
     Args:
-        recent_rollouts: Number of rollouts whose advantages are kept.
+        recent_rollouts: Number of rollouts whose |A| is kept.
     """
 
     recent_rollouts: PositiveInt
@@ -40,24 +40,25 @@ class RecentAdvantages(TaskStatistic):
         return (count, *recent)
 
     def mean(self, state: StatisticState) -> float:
-        """Mean |A| of the kept rollouts; 0 if there are none."""
+        """Mean |A| of the kept rollouts; 0 for a source without rollouts."""
         count, *recent = state
         return sum(recent) / min(count, self.recent_rollouts) if count else 0.0
 
 
 @component
 class SourceBandit:
-    """Each task from a random source, drawn by an upper confidence bound, then a random task of it.
+    """Draws a source for each task, and then a random task of this source.
 
-    Probability of source d: softmax over sources of UCB_d / `temperature`, where
-    UCB_d = L_d + sqrt(2 ln(N + 1) / (n_d + 1)) with L_d the mean |A| of the last `recent_rollouts`
-    ones of d, n_d the number of its rollouts, and N that of all sources, at least 1. Tasks are
-    drawn with replacement. One request per step. DUMP, Wang et al. (arXiv:2504.09710).
+    The probability of source d is softmax(UCB / `temperature`)_d, where
+    UCB_d = L_d + sqrt(2 ln(N + 1) / (n_d + 1)) is an upper confidence bound. L_d is the mean |A| of
+    the last `recent_rollouts` rollouts of d. n_d is the number of rollouts of d, and N is the sum
+    of n_d over all sources, at least 1. Tasks are drawn with replacement. Only the first request of
+    a step returns tasks. DUMP, Wang et al. (arXiv:2504.09710).
 
     Args:
         sources: Values of `task.source` to draw from; all sources of the tasks by default.
         temperature: Temperature of the softmax.
-        recent_rollouts: Rollouts of a source whose advantages are averaged.
+        recent_rollouts: Number of rollouts of a source whose |A| is averaged.
 
     Raises:
         ConfigError: No task has one of the sources.
@@ -103,7 +104,7 @@ class SourceBandit:
 
 
 def absolute_advantages(rewards: Sequence[float]) -> Sequence[float]:
-    """|r - mean| / (s + 1e-6) of each reward of a group, s the unbiased standard deviation.
+    """|r - mean| / (s + 1e-6) of each reward r of a group; s is the unbiased standard deviation.
 
     >>> [round(a, 3) for a in absolute_advantages([1.0, 0.0, 0.0, 0.0])]
     [1.5, 0.5, 0.5, 0.5]
@@ -121,8 +122,8 @@ def bandit_probabilities(
     """Softmax of the upper confidence bounds mean + sqrt(2 ln(N + 1) / (n + 1)).
 
     Args:
-        means: Mean learnability of each source.
-        counts: Number n of rollouts of each source; N is their sum, at least 1.
+        means: Mean |A| of each source.
+        counts: Number n of rollouts of each source; N is the sum, at least 1.
         temperature: Temperature of the softmax.
 
     >>> [round(p, 4) for p in bandit_probabilities([0.8, 0.2], [100, 100], 0.1)]
@@ -140,9 +141,9 @@ def bandit_probabilities(
 
 
 def places_by_source(tasks: Sequence[Task]) -> dict[str, list[int]]:
-    """The places of the tasks of each source, sources in their order of appearance.
+    """The indices of the tasks of each source; the sources are in the order of their first task.
 
-    Places, because tasks that are read from a file would all be in memory together.
+    Indices are returned because tasks that are read from a file would all stay in memory.
     """
     places_of: dict[str, list[int]] = {}
     for i, task in enumerate(tasks):

@@ -17,19 +17,20 @@ from grupo.rollouts.curricula.base import Curriculum, CurriculumRequest
 
 @component
 class UncertaintyAllocation:
-    """Groups of `first_group_size`, which grow in phases where the uncertainty falls most.
+    """Groups of `first_group_size` rollouts, to which later phases of the step add rollouts.
 
-    Each further rollout of a phase goes to the task with the largest h(n) - h(n + 1) +
-    exploration_coef sqrt(ln(1 + N) / n), where h(n) = t s / sqrt(n) is half the width of the
-    confidence interval of its mean reward with n rollouts, s the standard deviation of its rewards,
-    t the quantile of Student's distribution with n - 1 degrees of freedom, and N the number of
-    rollouts of all tasks. XRPO, Bamba et al. (arXiv:2510.06672).
+    Each rollout of a later phase goes to the task with the largest priority
+    h(n) - h(n + 1) + exploration_coef sqrt(ln(1 + N) / n). n is the number of rollouts of the task,
+    and N is the number of rollouts of all tasks. h(n) = t s / sqrt(n) is half the width of the
+    confidence interval of the task's mean reward. s is the standard deviation of its rewards, and t
+    is the quantile of Student's distribution with n - 1 degrees of freedom. XRPO, Bamba et al.
+    (arXiv:2510.06672).
 
     Args:
         inner: The curriculum that chooses the tasks of the step.
-        first_group_size: Rollouts of each task before the first phase, at least 2.
-        mean_group_size: Rollouts per task on average after the last phase.
-        phases: Number of phases, which share the further rollouts equally.
+        first_group_size: Rollouts of each task before the first later phase, at least 2.
+        mean_group_size: Mean number of rollouts of a task after the last phase.
+        phases: Number of later phases, which share the added rollouts equally.
         confidence: Probability of the confidence interval.
         exploration_coef: Weight of the bonus for tasks with few rollouts.
 
@@ -65,11 +66,11 @@ class UncertaintyAllocation:
         ]
 
     def allocate(self, rewards: Mapping[str, Sequence[float]], budget: int) -> dict[str, int]:
-        """Further rollouts of each task.
+        """The number of rollouts that a phase adds to each task, by the task's key.
 
         Args:
-            rewards: Rewards of each task so far.
-            budget: Rollouts to distribute.
+            rewards: Rewards of each task so far, by the task's key.
+            budget: Number of rollouts to distribute.
         """
         deviations = {key: stdev(x) for key, x in rewards.items() if len(x) > 1}
         extra = dict.fromkeys(deviations, 0)
@@ -83,12 +84,12 @@ class UncertaintyAllocation:
         return extra
 
     def priority(self, deviation: float, count: int, total: int) -> float:
-        """Expected drop of the uncertainty of a task, and the bonus.
+        """The priority of a task: the fall of its uncertainty by one more rollout, and a bonus.
 
         Args:
-            deviation: Standard deviation of the task's rewards.
-            count: Number of its rollouts.
-            total: Number of rollouts of all tasks.
+            deviation: Standard deviation s of the task's rewards.
+            count: Number n of rollouts of the task.
+            total: Number N of rollouts of all tasks.
         """
         drop = self._half_width(deviation, count) - self._half_width(deviation, count + 1)
         return drop + float(self.exploration_coef) * sqrt(log(1 + total) / count)
@@ -97,7 +98,7 @@ class UncertaintyAllocation:
         return _quantile(float(self.confidence), count) * deviation / sqrt(count)
 
     def _phase_budget(self, num_tasks: int, phase: int) -> int:
-        """Rollouts of a phase, from 1; together the phases have all further rollouts."""
+        """Number of rollouts that a phase, counted from 1, adds to all tasks together."""
         budget = (self.mean_group_size - self.first_group_size) * num_tasks
         return budget * phase // self.phases - budget * (phase - 1) // self.phases
 

@@ -1,4 +1,4 @@
-"""Variance-aware sampling: more of the tasks whose rollouts differ in reward and in text."""
+"""Variance-aware sampling: tasks with rollouts that differ are drawn more often."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -17,12 +17,12 @@ from grupo.util.rng import make_rng
 
 @component
 class OutcomeAndDiversity(TaskStatistic):
-    """Success rate and diversity of a task's rollouts, and whether there was a group.
+    """Success rate and diversity of a task's rollouts, and 1 if the task had a group.
 
     Args:
-        momentum: Weight of earlier groups; 0 remembers the last group only.
+        momentum: Weight of earlier groups; with 0, only the last group counts.
         success_threshold: A rollout is correct if its reward is above this.
-        diversity_term: Reward term whose mean is the diversity; "" measures none.
+        diversity_term: Reward term whose mean over a group is the diversity; with "", it is 0.
     """
 
     momentum: Probability
@@ -37,32 +37,33 @@ class OutcomeAndDiversity(TaskStatistic):
         count = len(group.rewards)
         rate = sum(r > self.success_threshold for r in group.rewards) / count
         diversity = sum(group.reward_terms.get(self.diversity_term, ())) / count
-        keep = self.momentum * state[2]
-        old_rate, old_diversity, _ = state
+        old_rate, old_diversity, had_group = state
+        old_weight = self.momentum * had_group
         return (
-            keep * old_rate + (1 - keep) * rate,
-            keep * old_diversity + (1 - keep) * diversity,
+            old_weight * old_rate + (1 - old_weight) * rate,
+            old_weight * old_diversity + (1 - old_weight) * diversity,
             1.0,
         )
 
 
 @component
 class VarianceAware:
-    """A share of the tasks sampled by variance and diversity, the others in shuffled order.
+    """Some tasks of a step are sampled by weight, the others follow the shuffled order.
 
-    Weight of a task: outcome_coef p (1 - p) + diversity_coef d with success rate p and diversity d
-    of its earlier rollouts, scaled to [0, 1] over all tasks, plus `floor`. The weighted part is
-    drawn with replacement and interleaved with the other. MMR1, Leng et al. (arXiv:2509.21268).
+    The score of a task is outcome_coef p (1 - p) + diversity_coef d, with the success rate p and
+    the diversity d of its earlier rollouts. Its weight is this score, scaled to [0, 1] over all
+    tasks, plus `floor`. Tasks are sampled by weight with replacement, and alternate with the others
+    in the step. MMR1, Leng et al. (arXiv:2509.21268).
 
     Args:
-        weighted_frac: Share of the tasks of a step that is sampled by weight.
-        outcome_coef: Weight of the variance of the outcome.
+        weighted_frac: Fraction of the tasks of a step that is sampled by weight.
+        outcome_coef: Weight of the variance p (1 - p) of the outcome.
         diversity_coef: Weight of the diversity, which `diversity_term` measures.
-        momentum: Weight of earlier groups of a task; 0 reads the last group only.
+        momentum: Weight of earlier groups of a task; with 0, only the last group counts.
         success_threshold: A rollout is correct if its reward is above this.
-        diversity_term: Reward term whose mean is the diversity of a group, such as
-            `RewardTerm("diversity", DistinctNgrams(), weight=0)`; "" measures none.
-        floor: Added to every weight, so that no task is lost.
+        diversity_term: Reward term whose mean over a group is the diversity, such as
+            `RewardTerm("diversity", DistinctNgrams(), weight=0)`; with "", the diversity is 0.
+        floor: Added to every weight, so that every task can be sampled.
     """
 
     weighted_frac: Probability = 0.5
@@ -85,20 +86,19 @@ class VarianceAware:
         num_weighted = int(self.weighted_frac * request.num_tasks)
         rng = make_rng(request.seed, "variance-aware", history.num_tasks_drawn)
         weighted = self._sample(request, num_weighted, rng)
-        # the shuffled order goes on where the share that earlier steps took of it ended
-        drawn = round(history.num_tasks_drawn * (1 - self.weighted_frac))
-        rest = request.num_tasks - num_weighted
-        uniform = next_tasks(
-            replace(request, num_tasks=rest, history=replace(history, num_tasks_drawn=drawn))
-        )
-        return interleave(weighted, uniform)
+        # earlier steps took only this number of tasks from the shuffled order
+        num_shuffled_drawn = round(history.num_tasks_drawn * (1 - self.weighted_frac))
+        shuffled_history = replace(history, num_tasks_drawn=num_shuffled_drawn)
+        num_shuffled = request.num_tasks - num_weighted
+        shuffled = next_tasks(replace(request, num_tasks=num_shuffled, history=shuffled_history))
+        return interleave(weighted, shuffled)
 
     def weights(self, request: CurriculumRequest) -> Sequence[float]:
         """The weight of each task, with the floor."""
         states = [request.history.task_history(t).state(self._statistic) for t in request.tasks]
         scores = [
-            self.outcome_coef * p * (1 - p) + self.diversity_coef * d if seen else None
-            for p, d, seen in states
+            self.outcome_coef * p * (1 - p) + self.diversity_coef * d if had_group else None
+            for p, d, had_group in states
         ]
         return [weight + self.floor for weight in min_max_scaled(scores)]
 
@@ -114,7 +114,7 @@ class VarianceAware:
 
 
 def min_max_scaled(scores: Sequence[float | None]) -> Sequence[float]:
-    """Scores scaled to [0, 1]; an unknown one is their mean, and equal ones are 1.
+    """Scores scaled to [0, 1]. An unknown score counts as the mean. Equal scores become 1.
 
     >>> min_max_scaled([0.0, 0.25, None]), min_max_scaled([None, 0.2])
     ([0.0, 1.0, 0.5], [1.0, 1.0])
@@ -128,10 +128,10 @@ def min_max_scaled(scores: Sequence[float | None]) -> Sequence[float]:
 
 
 def interleave(first: Sequence[Task], second: Sequence[Task]) -> Sequence[Task]:
-    """Tasks of two sequences by turns, then the rest of the longer one."""
-    both = [task for pair in zip(first, second, strict=False) for task in pair]
-    shorter = min(len(first), len(second))
-    return [*both, *first[shorter:], *second[shorter:]]
+    """Tasks of two sequences in turn, then the rest of the longer sequence."""
+    in_turn = [task for pair in zip(first, second, strict=False) for task in pair]
+    num_pairs = min(len(first), len(second))
+    return [*in_turn, *first[num_pairs:], *second[num_pairs:]]
 
 
 PAPER = Paper(

@@ -1,4 +1,4 @@
-"""Samplers, which generate the rollouts of a group; most of them extend the group of another."""
+"""Samplers, which generate the rollouts of a group. Many of them extend another sampler's group."""
 
 from grupo.rollouts.samplers.answer_belief import WithAnswerBelief
 from grupo.rollouts.samplers.answer_span import WithAnswerSpan, WithFirstAnswerLength

@@ -15,11 +15,11 @@ from grupo.util.errors import ConfigError
 
 @component
 class WithAnswerBelief(SamplerWrapper):
-    """Adds to every response the step value `belief`: the answer's likelihood before its turn.
+    """Adds the step value `belief`: the likelihood of the reference answer before each turn.
 
-    b = exp(mean over the tokens of the reference answer of log pi), after `answer_prefix` in place
-    of the turn. If the context of one turn has no room for the answer, all beliefs of the rollout
-    are 0.
+    To measure the belief before a turn, `answer_prefix` and the reference answer take the place of
+    the turn. The belief is exp(mean log pi) over the tokens of the answer. If the context of any
+    turn has no room for the answer, all beliefs of the rollout are 0.
 
     IGPO, Wang et al. (arXiv:2510.14967).
 
@@ -46,35 +46,36 @@ class WithAnswerBelief(SamplerWrapper):
                 for rollout in group.rollouts
             )
         )
-        return replace(group, rollouts=tuple(annotated))
+        return group.with_rollouts(annotated)
 
     async def _add_beliefs(self, answer: str, actor: Actor, rollout: Rollout) -> Rollout:
         starts = _turn_starts(rollout)
-        logps = await asyncio.gather(
-            *(self._answer_logp(answer, actor, rollout, turn) for turn in starts)
+        ends = [*starts[1:], len(rollout.turns)]
+        answer_logps = await asyncio.gather(
+            *(self._answer_logp(answer, actor, rollout, start) for start in starts)
         )
-        complete = all(logps)
+        all_have_room = all(answer_logps)
         beliefs: list[float] = []
-        for logp, start, end in zip(logps, starts, [*starts[1:], len(rollout.turns)], strict=True):
-            belief = exp(fmean(logp)) if complete else 0.0
+        for logp, start, end in zip(answer_logps, starts, ends, strict=True):
+            belief = exp(fmean(logp)) if all_have_room else 0.0
             length = sum(len(response.items) for _, response in rollout.turns[start:end])
             beliefs += [belief] * length
-        return replace(rollout, step_values={**rollout.step_values, "belief": tuple(beliefs)})
+        return rollout.with_step_values({"belief": tuple(beliefs)})
 
     async def _answer_logp(
         self, answer: str, actor: Actor, rollout: Rollout, turn: int
     ) -> tuple[float, ...]:
-        """Log-probability of each token of the answer in place of a turn."""
+        """Log-probability of each token of the answer in place of a turn; () without room."""
         before = replace(rollout, turns=rollout.turns[:turn])
         observation = rollout.turns[turn][0]
-        prefix = await actor.prefill_forced(before, observation, self.answer_prefix)
-        prompted = before.append_turn(observation, prefix)
-        forced = await actor.prefill_forced(prompted, "", answer)
-        return (await actor.logprobs(prompted.append_turn("", forced))).logp
+        forced_prefix = await actor.prefill_forced(before, observation, self.answer_prefix)
+        with_prefix = before.append_turn(observation, forced_prefix)
+        forced_answer = await actor.prefill_forced(with_prefix, "", answer)
+        return (await actor.logprobs(with_prefix.append_turn("", forced_answer))).logp
 
 
 def _turn_starts(rollout: Rollout) -> list[int]:
-    """Indices of the responses that begin a turn: those after an observation."""
+    """Indices of the responses that begin a turn: the first one, and those after an observation."""
     return [
         i
         for i, (observation, response) in enumerate(rollout.turns)

@@ -1,6 +1,4 @@
-"""Marks of the parts of an answer, for methods that treat its tokens differently."""
-
-from dataclasses import replace
+"""Marks where the answer is in a rollout, for methods that treat its tokens differently."""
 
 from grupo.core.component import component
 from grupo.core.interfaces import Actor, Env
@@ -15,13 +13,13 @@ from grupo.rollouts.samplers.wrapper import SamplerWrapper
 class WithAnswerSpan(SamplerWrapper):
     """Adds the step value `answer`: 1 at the tokens of the answer, 0 at the others.
 
-    The answer is the text between the last `start` and the `end` behind it, in the last response. A
-    token that begins between them is part of it. GRPO-CARE reads the signal `step/answer`.
+    The answer is the text of the last response between the last `start` and the next `end`. A token
+    that begins in this text belongs to the answer. GRPO-CARE reads the signal `step/answer`.
 
     Args:
         inner: The sampler whose rollouts are annotated.
         start: Text before the answer.
-        end: Text behind the answer; without it the answer ends with the text.
+        end: Text after the answer. If it is missing, the answer reaches to the end of the response.
     """
 
     start: NonEmptyString = "<answer>"
@@ -29,32 +27,31 @@ class WithAnswerSpan(SamplerWrapper):
 
     async def __call__(self, task: Task, env: Env, actor: Actor) -> Group:
         group = await self.inner(task, env, actor)
-        marked = [
-            replace(r, step_values={**r.step_values, "answer": self.mark(actor, r)})
-            for r in group.rollouts
-        ]
-        return replace(group, rollouts=tuple(marked))
+        return group.with_rollouts(
+            rollout.with_step_values({"answer": self.mark(actor, rollout)})
+            for rollout in group.rollouts
+        )
 
     def mark(self, actor: Actor, rollout: Rollout) -> tuple[float, ...]:
-        """1 for each item of the answer, 0 for each other item.
+        """A number for each item of the rollout: 1 in the answer, 0 elsewhere.
 
         Args:
-            actor: Cuts and decodes.
+            actor: Decodes the beginnings of the response.
             rollout: The rollout.
         """
         span = answer_span(last_text(rollout), self.start, self.end)
         if span is None:
             return (0.0,) * rollout.length
-        earlier = rollout.length - len(rollout.turns[-1][1].items)
-        first, stop = (earlier + items_through(actor, rollout, place) for place in span)
+        num_earlier = rollout.length - len(rollout.turns[-1][1].items)
+        first, stop = (num_earlier + items_through(actor, rollout, index) for index in span)
         return tuple(float(first <= item < stop) for item in range(rollout.length))
 
 
 @component
 class WithFirstAnswerLength(SamplerWrapper):
-    """Adds the reward term `first_length`: tokens through the first answer, 0 without a second.
+    """Adds the reward term `first_length`: the length, in tokens, up to the end of a first answer.
 
-    SRPO, Wan et al. (arXiv:2506.01713), reads it.
+    The term is 0 for a rollout with fewer than two answers. SRPO, Wan et al. (arXiv:2506.01713).
 
     Args:
         inner: The sampler whose rollouts are annotated.
@@ -67,17 +64,18 @@ class WithFirstAnswerLength(SamplerWrapper):
 
     async def __call__(self, task: Task, env: Env, actor: Actor) -> Group:
         group = await self.inner(task, env, actor)
-        measured = [
-            replace(r, reward_terms={**r.reward_terms, "first_length": self.length(actor, r)})
-            for r in group.rollouts
-        ]
-        return replace(group, rollouts=tuple(measured))
+        return group.with_rollouts(
+            rollout.with_reward_terms({"first_length": self.length(actor, rollout)})
+            for rollout in group.rollouts
+        )
 
     def length(self, actor: Actor, rollout: Rollout) -> float:
-        """Items of the last response through its first answer; 0 without a second one.
+        """Number of items of the last response up to the end of its first answer.
+
+        It is 0 if the response has fewer than two answers.
 
         Args:
-            actor: Cuts and decodes.
+            actor: Decodes the beginnings of the response.
             rollout: The rollout.
         """
         text = last_text(rollout)
@@ -87,18 +85,18 @@ class WithFirstAnswerLength(SamplerWrapper):
 
 
 def last_text(rollout: Rollout) -> str:
-    """The text of the last response; "" without one."""
+    """The text of the last response; "" for a rollout without responses."""
     return rollout.turns[-1][1].text if rollout.turns else ""
 
 
 def answer_span(text: str, start: str, end: str) -> tuple[int, int] | None:
-    """Places of the first character of the answer and behind its last one; None without `start`.
+    """First and end index of the answer's characters in a text; None if `start` is missing.
 
     >>> answer_span("so <answer>4</answer>", "<answer>", "</answer>")
     (11, 12)
     """
-    before, marker, answer = text.rpartition(start)
+    before, marker, after = text.rpartition(start)
     if not marker:
         return None
     first = len(before) + len(marker)
-    return first, first + len(answer.partition(end)[0])
+    return first, first + len(after.partition(end)[0])

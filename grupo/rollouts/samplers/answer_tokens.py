@@ -11,12 +11,12 @@ from grupo.rollouts.samplers.base import Sampler
 
 @component
 class OnlyAnswerTokens:
-    """The rollouts of another sampler, trained on behind their last `think_end` only.
+    """The rollouts of another sampler, of which only the text after the thoughts is trained on.
 
-    Tokens of the thoughts and of `think_end` are masked: losses, scores and lengths do not see
-    them. A rollout without `think_end` stays as it is.
+    The tokens up to the last `think_end` are masked: they do not count in losses and lengths. A
+    rollout without `think_end` is unchanged.
 
-    PRefLexOR, Buehler (arXiv:2410.12375), stage 2, as `dynamic_answer_comparison` in its code.
+    PRefLexOR, Buehler (arXiv:2410.12375), stage 2: `dynamic_answer_comparison` in the code.
 
     Args:
         inner: The sampler.
@@ -28,17 +28,17 @@ class OnlyAnswerTokens:
 
     async def __call__(self, task: Task, env: Env, actor: Actor) -> Group:
         group = await self.inner(task, env, actor)
-        masked = (mask_thoughts(actor, rollout, self.think_end) for rollout in group.rollouts)
-        return replace(group, rollouts=tuple(masked))
+        return group.with_rollouts(mask_thoughts(actor, r, self.think_end) for r in group.rollouts)
 
 
 def mask_thoughts(actor: Actor, rollout: Rollout, think_end: str) -> Rollout:
-    """The rollout with the responses up to its last `think_end` out of the loss.
+    """The rollout with only the items after its last `think_end` in the loss.
 
-    The response that contains it becomes two, of which the second is trained on.
+    The response that contains `think_end` is split into two: the thoughts, which are masked, and
+    the answer, which is trained on. Earlier responses are masked.
 
     Args:
-        actor: Cuts and decodes.
+        actor: Decodes the beginnings of the response.
         rollout: The rollout.
         think_end: Text that ends the thoughts.
     """
@@ -46,14 +46,14 @@ def mask_thoughts(actor: Actor, rollout: Rollout, think_end: str) -> Rollout:
     if not ends:
         return rollout
     last = ends[-1]
-    before = [
+    masked_turns = [
         (observation, replace(response, in_loss=False))
         for observation, response in rollout.turns[:last]
     ]
-    part = replace(rollout, turns=rollout.turns[: last + 1])
-    observation, response = part.turns[-1]
-    cut = items_through(actor, part, response.text.rindex(think_end) + len(think_end))
-    thoughts = actor.truncate(part, cut).turns[-1][1]
+    through_last = replace(rollout, turns=rollout.turns[: last + 1])
+    observation, response = through_last.turns[-1]
+    cut = items_through(actor, through_last, response.text.rindex(think_end) + len(think_end))
+    thoughts = actor.truncate(through_last, cut).turns[-1][1]
     answer = replace(
         response,
         items=response.items[cut:],
@@ -64,12 +64,12 @@ def mask_thoughts(actor: Actor, rollout: Rollout, think_end: str) -> Rollout:
         later_parts=(),
     )
     masked = replace(thoughts, in_loss=False, finish_reason="stop", later_parts=())
-    turns = (*before, (observation, masked), ("", answer), *rollout.turns[last + 1 :])
+    turns = (*masked_turns, (observation, masked), ("", answer), *rollout.turns[last + 1 :])
     return replace(rollout, turns=turns)
 
 
 def items_through(actor: Actor, rollout: Rollout, characters: int) -> int:
-    """The smallest number of items of the last response whose text has so many characters."""
+    """The smallest number of items of the last response whose text has this many characters."""
     low, high = 0, len(rollout.turns[-1][1].items)
     while low < high:
         middle = (low + high) // 2

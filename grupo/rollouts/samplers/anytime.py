@@ -1,4 +1,4 @@
-"""Anytime reasoning: a chain of thought that is answered at every token budget."""
+"""Anytime reasoning: answers to one chain of thought at several token budgets."""
 
 import asyncio
 from dataclasses import replace
@@ -13,22 +13,25 @@ from grupo.core.types import Group, Observation, Rollout, Task
 
 @component
 class AnytimeBudgets:
-    """Generates `traces` chains of thought and answers each at every token budget.
+    """Generates several chains of thought, and answers to each of them at every token budget.
 
-    Where the thinking is cut by a budget, `cutoff_text`, `think_end` and `answer_header` are
-    forced; where it had ended, `answer_header` alone. A rollout that ends while thinking has no
-    answer. Reward terms: `trace_index`, the chain of thought; `budget_index`, 0 for the smallest;
-    `cut_index`, the budget at which the thinking ended or was cut. The segment of thinking before
-    a cut is trained with the first answer there, and is context only elsewhere. The step value
+    If the chain of thought is longer than the budget, it is cut there, and `cutoff_text`,
+    `think_end` and `answer_header` are forced. If it has ended before, only `answer_header` is
+    forced. If the policy ends a rollout while it thinks, the rollout has no answer.
+
+    The rollouts of a chain share its segments from one budget to the next. Only one of them trains
+    on a segment: the first answer at the budget that ends the segment. Reward terms: `trace_index`
+    is the index of the chain. `budget_index` is the index of the budget. `cut_index` is the index
+    of the budget at which the chain was cut, or of the segment in which it ended. The step value
     `thinking` is 1 for thinking and 0 for answers.
 
     AnytimeReasoner, Qi et al. (arXiv:2505.13438).
 
     Args:
-        traces: Chains of thought in a group.
-        token_budgets: Lengths in tokens at which the thinking is cut and answered.
-        answers_per_budget: Answers to each chain of thought at each budget.
-        answer_tokens: Maximum length of an answer in tokens.
+        traces: Number of chains of thought in a group.
+        token_budgets: Lengths in tokens at which a chain of thought is cut, in ascending order.
+        answers_per_budget: Number of answers to each chain of thought at each budget.
+        answer_tokens: Largest length of an answer in tokens.
         cutoff_text: Text that is forced where the thinking is cut.
         think_end: Text that ends the thinking.
         answer_header: Text that is forced before an answer.
@@ -51,40 +54,39 @@ class AnytimeBudgets:
 
     async def __call__(self, task: Task, env: Env, actor: Actor) -> Group:
         observation = await initial_observation(task, env)
-        requested = task.group_size or self.group_size
-        traces = range(max(1, requested * self.traces // self.group_size))
-        thoughts = await asyncio.gather(
-            *(self._generate_trace(actor.fork("trace", i), observation) for i in traces)
+        requested_size = task.group_size or self.group_size
+        trace_indices = range(max(1, requested_size * self.traces // self.group_size))
+        traces = await asyncio.gather(
+            *(self._generate_trace(actor.fork("trace", i), observation) for i in trace_indices)
         )
-        branches = [
+        indices = [
             (trace, budget, answer)
-            for trace in traces
+            for trace in trace_indices
             for budget in range(len(self.token_budgets))
             for answer in range(self.answers_per_budget)
         ]
-        rollouts = await asyncio.gather(
-            *(
-                self._answer(task, env, actor.fork("answer", i, s, a), thoughts[i], s, a)
-                for i, s, a in branches
-            )
-        )
+
+        async def rollout_at(trace: int, budget: int, answer: int) -> Rollout:
+            forked = actor.fork("answer", trace, budget, answer)
+            return await self._answer(task, env, forked, traces[trace], budget, answer)
+
+        rollouts = await asyncio.gather(*(rollout_at(*index) for index in indices))
         group = await score_group(task, env, rollouts)
-        annotated = (
-            self._annotate(rollout, thoughts[trace], trace, budget)
-            for rollout, (trace, budget, _) in zip(group.rollouts, branches, strict=True)
+        return group.with_rollouts(
+            self._annotate(rollout, traces[trace], trace, budget)
+            for rollout, (trace, budget, _) in zip(group.rollouts, indices, strict=True)
         )
-        return replace(group, rollouts=tuple(annotated))
 
     async def _generate_trace(self, actor: Actor, observation: Observation) -> Rollout:
-        """A chain of thought, one response for each budget that it reaches."""
+        """A chain of thought, with one response for each segment from one budget to the next."""
         rollout = Rollout()
         for start, budget in pairwise((0, *self.token_budgets)):
-            room = budget - start
+            max_tokens = budget - start
             prompt = "" if start else observation
-            segment = actor.with_stop(self.think_end, max_new_tokens=room)
-            response = await segment(rollout, prompt)
+            segment_actor = actor.with_stop(self.think_end, max_new_tokens=max_tokens)
+            response = await segment_actor(rollout, prompt)
             rollout = rollout.append_turn(prompt, response)
-            if response.finish_reason != "length" or len(response.items) < room:
+            if response.finish_reason != "length" or len(response.items) < max_tokens:
                 break
         return rollout
 
@@ -93,16 +95,17 @@ class AnytimeBudgets:
         task: Task,
         env: Env,
         actor: Actor,
-        thinking: Rollout,
+        trace: Rollout,
         budget_index: int,
         answer_index: int,
     ) -> Rollout:
-        cut = self._cut_index(thinking, budget_index)
-        trained = cut if answer_index == 0 and cut == budget_index else -1
+        """The chain of thought up to a budget, and an answer to it."""
+        cut = self._cut_index(trace, budget_index)
+        trained_segment = cut if answer_index == 0 and cut == budget_index else -1
         rollout = Rollout(
             tuple(
-                (observation, replace(response, in_loss=i == trained))
-                for i, (observation, response) in enumerate(thinking.turns[: cut + 1])
+                (observation, replace(response, in_loss=i == trained_segment))
+                for i, (observation, response) in enumerate(trace.turns[: cut + 1])
             )
         )
         finish_reason = rollout.turns[-1][1].finish_reason
@@ -114,22 +117,19 @@ class AnytimeBudgets:
             rollout = rollout.append_turn("", answer)
         return await run_rollout(task, env, actor.fork("on"), rollout)
 
-    def _cut_index(self, thinking: Rollout, budget_index: int) -> int:
-        return min(budget_index, len(thinking.turns) - 1)
+    def _cut_index(self, trace: Rollout, budget_index: int) -> int:
+        """Index of the last segment of a chain of thought that a budget includes."""
+        return min(budget_index, len(trace.turns) - 1)
 
     def _annotate(
-        self, rollout: Rollout, thinking: Rollout, trace_index: int, budget_index: int
+        self, rollout: Rollout, trace: Rollout, trace_index: int, budget_index: int
     ) -> Rollout:
-        cut = self._cut_index(thinking, budget_index)
-        length = sum(len(response.items) for _, response in thinking.turns[: cut + 1])
-        is_thinking = (1.0,) * length + (0.0,) * (rollout.length - length)
+        cut = self._cut_index(trace, budget_index)
+        num_thinking = sum(len(response.items) for _, response in trace.turns[: cut + 1])
+        is_thinking = (1.0,) * num_thinking + (0.0,) * (rollout.length - num_thinking)
         terms = {
             "trace_index": float(trace_index),
             "budget_index": float(budget_index),
             "cut_index": float(cut),
         }
-        return replace(
-            rollout,
-            reward_terms={**rollout.reward_terms, **terms},
-            step_values={**rollout.step_values, "thinking": is_thinking},
-        )
+        return rollout.with_reward_terms(terms).with_step_values({"thinking": is_thinking})

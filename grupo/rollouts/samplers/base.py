@@ -1,4 +1,4 @@
-"""The interface between tasks and groups."""
+"""The interface of samplers, which generate a group for a task."""
 
 from typing import Protocol, runtime_checkable
 
@@ -7,18 +7,18 @@ from grupo.core.types import Group, Task
 
 
 class Sampler(Protocol):
-    """Generates the group of a task; `task.group_size`, where above 0, is the number of rollouts.
+    """Generates the group of a task.
 
-    Samplers of a fixed shape, such as `SplitTree` and `ParaphraseSampler`, ignore that number.
+    If `task.group_size` is above 0, the group has this number of rollouts. Samplers of a fixed
+    shape, such as `SplitTree` and `ParaphraseSampler`, ignore the number.
 
-    A sampler may declare what it reads as `requires` and what it adds to rollouts as `provides`
-    (`grupo.core.requires`), the number of rollouts in a group as `group_size`, and a method
-    `validate_tasks(tasks)`, which raises `ConfigError` for tasks that it cannot use. All are
-    checked before a run.
+    A sampler may have four attributes, which are checked before a run. `requires` declares what the
+    sampler reads, and `provides` what it adds to rollouts (`grupo.core.requires`). `group_size` is
+    the number of rollouts in a group. `validate_tasks(tasks)` raises `ConfigError` for tasks that
+    the sampler cannot use.
 
-    A sampler that generates again after `env.score` must not generate while that call is pending:
-    the composition of batches, and with it floating-point rounding, would depend on the latency of
-    rewards.
+    A sampler must not generate while a call of `env.score` is pending. The latency of rewards would
+    then decide which requests form a batch, and the batches decide the floating-point rounding.
     """
 
     async def __call__(self, task: Task, env: Env, actor: Actor, /) -> Group: ...
@@ -26,7 +26,7 @@ class Sampler(Protocol):
 
 @runtime_checkable
 class FixedGroupSize(Protocol):
-    """A sampler that fixes the number of rollouts in a group in advance."""
+    """A sampler whose groups have a number of rollouts that is known before a run."""
 
     @property
     def group_size(self) -> int: ...

@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import replace
 from math import isfinite
 
 from grupo.core.component import check_field, component
@@ -17,17 +16,17 @@ from grupo.util.errors import ConfigError
 
 @component
 class ChosenStart(GroupSampler):
-    """Independent rollouts whose first answer begins with one of several texts, which is learned.
+    """Independent rollouts whose first answer begins with a text that is drawn and trained on.
 
-    Each text is drawn with its probability, and its ratio is taken to that probability: no text
-    dies out, whatever the policy prefers. The reward term `reward_term` is the position of the
-    drawn text among `starts`, from 0.
+    Each text is drawn with its given probability, whatever the policy prefers. The ratio of the
+    text is pi(text) / probability, so that the policy learns which text to begin with. The reward
+    term `reward_term` is the index of the drawn text among `starts`, from 0.
 
     AdaptThink, Zhang et al. (arXiv:2505.13417).
 
     Args:
-        group_size: Rollouts in a group.
-        turn_strategy: How the policy takes a turn, after the drawn text.
+        group_size: Number of rollouts in a group.
+        turn_strategy: Generates the response to one observation, after the drawn text.
         starts: Each text with its probability; their sum is 1.
         reward_term: Name of the reward term.
     """
@@ -41,10 +40,10 @@ class ChosenStart(GroupSampler):
 
     def __post_init__(self) -> None:
         total = sum(probability for _, probability in self.starts)
-        is_fair = abs(total - 1) < 1e-6 and all(p >= 0 for _, p in self.starts)
-        is_distinct = len(dict(self.starts)) == len(self.starts)
+        are_probabilities = abs(total - 1) < 1e-6 and all(p >= 0 for _, p in self.starts)
+        are_distinct = len(dict(self.starts)) == len(self.starts)
         allowed = "different texts with probabilities whose sum is 1"
-        check_field(self, "starts", is_fair and is_distinct, allowed)
+        check_field(self, "starts", are_probabilities and are_distinct, allowed)
 
     async def __call__(self, task: Task, env: Env, actor: Actor) -> Group:
         count = task.group_size or self.group_size
@@ -52,7 +51,7 @@ class ChosenStart(GroupSampler):
             *(self._generate(task, env, actor.fork(i)) for i in range(count))
         )
         group = await score_group(task, env, rollouts)
-        return replace(group, rollouts=tuple(map(self._annotate, group.rollouts)))
+        return group.with_rollouts(map(self._annotate, group.rollouts))
 
     async def _generate(self, task: Task, env: Env, actor: Actor) -> Rollout:
         observation = await initial_observation(task, env)
@@ -62,14 +61,14 @@ class ChosenStart(GroupSampler):
         return await run_rollout(task, env, actor, rollout, self.turn_strategy)
 
     def _annotate(self, rollout: Rollout) -> Rollout:
-        position = [*dict(self.starts)].index(rollout.turns[0][1].text)
-        terms = {**rollout.reward_terms, self.reward_term: float(position)}
-        return replace(rollout, reward_terms=terms)
+        texts = [text for text, _ in self.starts]
+        index = texts.index(rollout.turns[0][1].text)
+        return rollout.with_reward_terms({self.reward_term: float(index)})
 
 
 @component
 class WithColumnTerm(SamplerWrapper):
-    """Adds a number in a column of the task to every rollout of its group, as a reward term.
+    """Adds a reward term to every rollout of a group: a number from a column of the task.
 
     An example is the pass rate of the model before training, which `grupo survey` measures.
 
@@ -107,8 +106,4 @@ class WithColumnTerm(SamplerWrapper):
         self.validate_tasks([task])
         group = await self.inner(task, env, actor)
         term = {self.reward_term: float(task.columns[self.column])}
-        rollouts = (
-            replace(rollout, reward_terms={**rollout.reward_terms, **term})
-            for rollout in group.rollouts
-        )
-        return replace(group, rollouts=tuple(rollouts))
+        return group.with_rollouts(rollout.with_reward_terms(term) for rollout in group.rollouts)

@@ -1,4 +1,4 @@
-"""Solutions of several teachers, of which those that the policy comprehends best are shown."""
+"""Adds solutions of teachers to a group, chosen by how well the policy comprehends them."""
 
 import asyncio
 from math import exp
@@ -15,17 +15,17 @@ from grupo.rollouts.samplers.rescue import AttemptPrompts
 
 @component
 class ComprehendedSolutions:
-    """Builds no prompts: the rollouts are the solutions that the policy comprehends best, scored.
+    """Adds the solutions that the policy comprehends best, scored like rollouts; no prompts.
 
-    A solution is comprehended by the mean probability of the tokens of the reference answer behind
-    the prompt and the solution up to the last place where that answer stands. Solutions are not
-    sampled; their source is "expert".
+    The comprehension of a solution is the mean probability of the tokens of the reference answer
+    after the prompt and the reasoning of the solution. The reasoning is the text before the last
+    occurrence of the answer. The solutions are not sampled, and their source is "expert".
 
     AMPO, Yuan et al. (arXiv:2510.02227).
 
     Args:
-        columns: Columns of the solutions, one of each teacher; a task may lack some.
-        count: Solutions of a group.
+        columns: Columns of the solutions, one for each teacher; a task may lack some.
+        count: Largest number of solutions that are added.
     """
 
     columns: tuple[str, ...] = ("solution",)
@@ -49,21 +49,22 @@ class ComprehendedSolutions:
 
 
 async def comprehension(task: Task, solution: str, env: Env, actor: Actor) -> float:
-    """Mean probability of the answer's tokens behind the reasoning of a solution.
+    """Mean probability of the answer's tokens after the reasoning of a solution.
 
-    0 if the context has no room for the answer.
+    It is 0 if the context has no room for the answer.
 
     Args:
         task: A task with a reference answer.
-        solution: The solution; its reasoning ends before the last place of the answer.
+        solution: The solution. Its reasoning ends before the last occurrence of the answer.
         env: The environment, for the prompt.
         actor: Scores the answer.
     """
     answer = str(task.reference_answer).strip()
-    before, found, _ = solution.rpartition(answer)
+    before_answer, found_answer, _ = solution.rpartition(answer)
+    reasoning = before_answer if found_answer else solution
     prompt = await initial_observation(task, env)
-    reasoning = await actor.prefill_forced(Rollout(), prompt, before if found else solution)
-    read = Rollout().append_turn(prompt, reasoning)
-    forced = await actor.prefill_forced(read, "", answer)
-    logp = (await actor.logprobs(read.append_turn("", forced))).logp
+    forced_reasoning = await actor.prefill_forced(Rollout(), prompt, reasoning)
+    with_reasoning = Rollout().append_turn(prompt, forced_reasoning)
+    forced_answer = await actor.prefill_forced(with_reasoning, "", answer)
+    logp = (await actor.logprobs(with_reasoning.append_turn("", forced_answer))).logp
     return fmean(map(exp, logp)) if logp else 0.0

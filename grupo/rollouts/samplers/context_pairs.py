@@ -1,4 +1,4 @@
-"""Pairs of an answer with retrieved context and an answer without."""
+"""Pairs of two answers of the policy: one with retrieved context, and one without context."""
 
 import asyncio
 from collections.abc import Callable
@@ -8,24 +8,24 @@ from grupo.core.component import component
 from grupo.core.interfaces import Actor, Env, run_rollout, score_group
 from grupo.core.numbers import NumberOrSchedule
 from grupo.core.types import Group, Task
-from grupo.rollouts.samplers.hints import append_to_prompt, rollout_with_hidden_hint
+from grupo.rollouts.samplers.hints import append_to_prompt, rollout_with_removed_hint
 
 
 @component
 class ContextPairs:
-    """A pair of the policy's answers: with retrieved context, reward 1, and without, reward 0.
+    """A pair of answers: one with retrieved context and reward 1, one without and reward 0.
 
-    The first, of source "with_context", is moved behind the task's plain prompt, so that a loss on
-    preferences teaches the policy to answer without the context. The group is empty unless the
-    environment scores the first higher, and where both texts are the same.
+    The answer with context has the source "with_context". Its prompt is then replaced by the task's
+    own prompt, so that a loss on preferences teaches the policy to answer without the context. The
+    group is empty if the environment does not score this answer higher, or if the texts are equal.
 
     PRefLexOR, Buehler (arXiv:2410.12375), stage 1: pairs are made while the policy is trained.
 
     Args:
-        retrieve: From a task to the text of its context.
-        prompt: Text behind the prompt, with the field {context}.
-        margin: By more than so much the first must score higher; -1 keeps the pairs of all tasks
-            whose rewards are 0 or 1.
+        retrieve: Returns the text of the context of a task.
+        prompt: Text at the end of the prompt, with the field {context}.
+        margin: The answer with context must score higher by more than this. With -1 and rewards of
+            0 and 1, a pair is left out only if the answer without context alone is correct.
     """
 
     retrieve: Callable[[Task], str]
@@ -33,15 +33,16 @@ class ContextPairs:
     margin: NumberOrSchedule = 0.0
 
     async def __call__(self, task: Task, env: Env, actor: Actor) -> Group:
-        shown = append_to_prompt(task, self.prompt.format(context=self.retrieve(task)))
-        informed, plain = await asyncio.gather(
-            rollout_with_hidden_hint(task, shown, env, actor.fork("with_context")),
+        context_task = append_to_prompt(task, self.prompt.format(context=self.retrieve(task)))
+        with_context, without_context = await asyncio.gather(
+            rollout_with_removed_hint(task, context_task, env, actor.fork("with_context")),
             run_rollout(task, env, actor.fork("without_context")),
         )
-        group = await score_group(task, env, [replace(informed, source="with_context"), plain])
+        with_context = replace(with_context, source="with_context")
+        group = await score_group(task, env, [with_context, without_context])
         chosen, rejected = group.rollouts
-        gain = chosen.reward - rejected.reward
-        if not gain > self.margin or chosen.text == rejected.text:  # NaN after a failure
+        gain = chosen.reward - rejected.reward  # NaN if one could not be scored
+        if not gain > self.margin or chosen.text == rejected.text:
             return Group(task, ())
         pair = (replace(chosen, reward=1.0), replace(rejected, reward=0.0))
         return replace(group, rollouts=pair)

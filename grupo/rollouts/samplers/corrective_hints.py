@@ -1,4 +1,4 @@
-"""Corrective hints: wrong answers are cut at a flaw and go on behind a short hint."""
+"""Corrective hints: a wrong answer is cut at a flaw and continued after a short hint."""
 
 import asyncio
 from collections.abc import Callable
@@ -17,15 +17,16 @@ from grupo.rollouts.turns.forced_start import append_forced
 
 CORRECTED = "corrected"  # `Rollout.source` of an answer with hints
 HINT_SHARE = "hint_share"  # name of the reward term
+# (task, text) -> (flawed part of the text, hint), or None if the text has no flaw
 FlawFinder = Callable[[Task, str], tuple[str, str] | None]
 
 
 @component
 class TextFlaws:
-    """Finds flaws by their texts: the first rule whose text the answer has.
+    """Finds a flaw in an answer: the first rule whose text occurs in the answer.
 
     Args:
-        rules: Pairs of a text that shows a flaw and the hint that takes its place.
+        rules: Pairs of a text that shows a flaw and the hint that replaces this text.
 
     >>> find_flaw = TextFlaws((("by hand", "I should write code."),))
     >>> find_flaw(Task("k", "?"), "I add by hand"), find_flaw(Task("k", "?"), "I run code")
@@ -43,23 +44,24 @@ class TextFlaws:
 
 @component
 class CorrectiveHints(SamplerWrapper):
-    """Adds corrected answers: a wrong one is cut before its flaw and goes on behind a hint.
+    """Adds corrected copies of wrong rollouts to the group.
 
-    A wrong rollout of one turn is corrected up to `max_rounds` times: `find_flaw` sees the text
-    that the policy generated last and returns the flawed text, before whose last occurrence the
-    rollout is cut, and the hint, which is forced. The corrected rollout is added if it is correct
-    and the share of hint tokens among its tokens is below `max_hint_share`. It has the source
-    "corrected", and its hints are trained on, but not sampled: a demonstration for a supervised
-    stage. The reward term `hint_share` is the share of hint tokens, 0 for other rollouts.
+    A wrong rollout of one turn is corrected in up to `max_rounds` rounds. In a round, `find_flaw`
+    reads the text that the policy generated last. The rollout is cut before the last occurrence of
+    the flawed part, the hint is forced there, and the policy continues. The corrected rollout is
+    added if it is correct and its share of hint tokens is below `max_hint_share`.
+
+    A corrected rollout has the source "corrected". Its hints are trained on like a demonstration,
+    and are marked as not sampled. The reward term `hint_share` is the share of hint tokens, and 0
+    for other rollouts.
 
     CALM, Tang et al. (arXiv:2510.04204).
 
     Args:
         inner: The sampler of the group.
-        find_flaw: The intervener: from the task and a text to the flawed text and a hint, or None.
-        max_rounds: Most hints in a rollout (our choice).
-        max_hint_share: Share of hint tokens from which a rollout is left out (the paper: 2.6 % of
-            all tokens).
+        find_flaw: Returns the flawed part of a text and a hint, or None (the paper's intervener).
+        max_rounds: Largest number of hints in a rollout (our choice).
+        max_hint_share: From this share of hint tokens on, a rollout is left out (paper: 2.6 %).
         success_threshold: A rollout with a higher reward is correct.
     """
 
@@ -81,19 +83,20 @@ class CorrectiveHints(SamplerWrapper):
         )
         kept = [rollout for rollout in corrected if self._is_kept(rollout)]
         rollouts = (*group.rollouts, *(replace(rollout, source=CORRECTED) for rollout in kept))
-        return replace(group, rollouts=tuple(map(_with_share, rollouts)))
+        return group.with_rollouts(map(_with_hint_share, rollouts))
 
     async def _corrected(self, task: Task, rollout: Rollout, env: Env, actor: Actor) -> Rollout:
-        """The rollout after its hints, scored."""
-        for number in range(self.max_rounds):
+        """The scored rollout after its corrections; a correct rollout is returned unchanged."""
+        for round_index in range(self.max_rounds):
             if rollout.reward > self.success_threshold or rollout.error:
                 break
             flaw = self.find_flaw(task, rollout.turns[-1][1].text)
             if flaw is None:
                 break
-            started = cut_back(without_end(rollout, actor), actor, flaw[:1])
-            hinted = await append_forced(actor, started, "", flaw[1])
-            response = await actor.fork(number)(hinted, "")
+            flawed_part, hint = flaw
+            beginning = cut_back(without_end(rollout, actor), actor, (flawed_part,))
+            hinted = await append_forced(actor, beginning, "", hint)
+            response = await actor.fork(round_index)(hinted, "")
             if not response.items:  # the context has no room left
                 break
             group = await score_group(task, env, [hinted.append_turn("", response)])
@@ -106,21 +109,18 @@ class CorrectiveHints(SamplerWrapper):
 
 
 def hint_share(rollout: Rollout) -> float:
-    """Share of the tokens of a rollout's responses that were not sampled."""
-    hints = sum(len(response.items) for _, response in rollout.turns if not response.sampled)
-    return hints / max(rollout.length, 1)
+    """The fraction of a rollout's tokens that were not sampled."""
+    num_hint_tokens = sum(len(r.items) for _, r in rollout.turns if not r.sampled)
+    return num_hint_tokens / max(rollout.length, 1)
 
 
-def _with_share(rollout: Rollout) -> Rollout:
-    """The rollout with its share of hint tokens; hints are trained on, without a ratio."""
-    is_corrected = rollout.source == CORRECTED
-    share = hint_share(rollout) if is_corrected else 0.0
-    turns = rollout.turns
-    if is_corrected:
-        turns = tuple(
-            (observation, replace(response, in_loss=True)) for observation, response in turns
-        )
-    return replace(rollout, turns=turns, reward_terms={**rollout.reward_terms, HINT_SHARE: share})
+def _with_hint_share(rollout: Rollout) -> Rollout:
+    """The rollout with its reward term; all responses of a corrected rollout are trained on."""
+    if rollout.source != CORRECTED:
+        return rollout.with_reward_terms({HINT_SHARE: 0.0})
+    turns = ((observation, replace(r, in_loss=True)) for observation, r in rollout.turns)
+    trained = replace(rollout, turns=tuple(turns))
+    return trained.with_reward_terms({HINT_SHARE: hint_share(rollout)})
 
 
 PAPER = Paper(

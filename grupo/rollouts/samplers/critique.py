@@ -1,4 +1,4 @@
-"""Second attempts that were generated with a critique of the first."""
+"""Second attempts at a task, generated with a critique of the first attempt in the prompt."""
 
 from collections.abc import Callable
 
@@ -22,7 +22,7 @@ SUCCESS_THRESHOLD = 0.5  # a rollout with a higher reward is correct
 
 
 def critique_with_answer(task: Task, rollout: Rollout) -> str:
-    """Correctness and the reference answer: a critique that needs no critic model.
+    """A critique that needs no critic model: correctness and the reference answer.
 
     >>> critique_with_answer(Task("k", "1 + 1 =", 2), Rollout(reward=0.0))
     'This is wrong. The right answer is 2.'
@@ -41,12 +41,12 @@ def correctness_sentence(task: Task, rollout: Rollout) -> str:
 
 @component
 class Critiques:
-    """Builds a prompt for a second attempt from every scored rollout and a critique of the rollout.
+    """Builds a prompt for a second attempt from each scored rollout and a critique of the rollout.
 
     The prompt ends with the first answer, the critique and `retry_instruction`.
 
     Args:
-        critique: Text that criticises a rollout, from the task and the rollout.
+        critique: Returns the text of a critique, from the task and the rollout.
         retry_instruction: Text at the end of the prompt.
     """
 
@@ -76,15 +76,16 @@ def with_critique(
     critique: Callable[[Task, Rollout], str] = critique_with_answer,
     retry_instruction: str = RETRY_INSTRUCTION,
 ) -> Rescue:
-    """Replaces the group's first rollout by the best second attempt made with a critique.
+    """Replaces the group's first rollout by the best second attempt, made with a critique.
 
-    The best second attempt, the first of equals, is moved behind the task's plain prompt; its
-    source is "with_critique". Critique-GRPO, Zhang et al. (arXiv:2506.03106).
+    The second attempt is trained with the task's own prompt, and its source is "with_critique". Of
+    several with the highest reward, the first one is taken. Critique-GRPO, Zhang et al.
+    (arXiv:2506.03106).
 
     Args:
         inner: The sampler of the first attempts.
-        critique: Text that criticises a rollout, from the task and the rollout.
-        retry_instruction: Text at the end of the second prompt.
+        critique: Returns the text of a critique, from the task and the rollout.
+        retry_instruction: Text at the end of the prompt for the second attempt.
     """
     build_prompts = Critiques(critique, retry_instruction)
     attempt = Attempt(build_prompts, best_replaces_first, plain_prompt, "with_critique")

@@ -1,4 +1,4 @@
-"""Cut points: where rollouts are cut, so that their beginnings can be continued anew."""
+"""Cut points: numbers of items (tokens) after which rollouts are cut and continued anew."""
 
 from collections.abc import Sequence
 from itertools import accumulate
@@ -16,7 +16,7 @@ class CutPoints(Protocol):
     """Chooses where a rollout is cut."""
 
     def __call__(self, rollout: Rollout, actor: Actor, /) -> Sequence[int]:
-        """Numbers of first items of a rollout, increasing, from 0 to below its length."""
+        """The cut points of a rollout in ascending order, each below the rollout's length."""
         ...
 
 
@@ -45,14 +45,14 @@ class AtFractions:
 
 @component
 class AtUnlikelyItems:
-    """Cuts before the first of every `items_per_segment` items of a probability below `below`.
+    """Cuts before unlikely items: before the first one, and before every n-th one after it.
 
-    SPO-chain, Guo et al. (arXiv:2505.23564).
+    An item is unlikely if its probability is below `below`. SPO-chain, Guo et al.
+    (arXiv:2505.23564).
 
     Args:
-        below: Items with this probability or more are not counted.
-        items_per_segment: Counted items from one cut to the next; the first cut is before the first
-            one.
+        below: Smallest probability of an item that is not unlikely.
+        items_per_segment: Number n of unlikely items from one cut to the next.
 
     >>> from math import log
     >>> from grupo.core.types import Response
@@ -77,7 +77,7 @@ class AtUnlikelyItems:
 
 @component
 class AtTurns:
-    """Cuts before each turn of a rollout, the first one included: the end of the prompt.
+    """Cuts before each turn of a rollout. The first cut is at 0, the end of the prompt.
 
     >>> from grupo.core.types import Response
     >>> rollout = Rollout().append_turn("?", Response((5, 6), (0.0,) * 2, (1,)))
@@ -95,7 +95,7 @@ class AtTurns:
 
 @component
 class AfterText:
-    """Cuts at the end of the prompt, and behind the item that completes each occurrence of a text.
+    """Cuts at 0, the end of the prompt, and after each item that completes the text once more.
 
     Args:
         text: The text between segments of an answer, such as a line break.
@@ -107,12 +107,12 @@ class AfterText:
         cuts = {0} if rollout.length else set[int]()
         start = 0
         for i, (_, response) in enumerate(rollout.turns):
-            through = Rollout(rollout.turns[: i + 1], role=rollout.role)
+            through_response = Rollout(rollout.turns[: i + 1], role=rollout.role)
             count = 0
             for end in range(1, len(response.items) + 1):
-                shown = actor.truncate(through, end).turns[-1][1].text.count(self.text)
-                if shown > count:
+                new_count = actor.truncate(through_response, end).turns[-1][1].text.count(self.text)
+                if new_count > count:
                     cuts.add(start + end)
-                count = shown
+                count = new_count
             start += len(response.items)
         return sorted(cut for cut in cuts if cut < rollout.length)

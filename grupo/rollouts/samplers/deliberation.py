@@ -1,4 +1,4 @@
-"""Deliberation of agents over rules, against an answer from a planted belief."""
+"""Pairs of an answer after a deliberation over rules, and an answer with a planted false belief."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -9,18 +9,18 @@ from grupo.core.paper import Paper, Source
 from grupo.core.ranges import NonNegativeInt, PositiveInt
 from grupo.core.requires import Provides, Requires
 from grupo.core.types import Group, Rollout, Task
-from grupo.rollouts.samplers.hints import append_to_prompt, rollout_with_hidden_hint
+from grupo.rollouts.samplers.hints import append_to_prompt, rollout_with_removed_hint
 
 DELIBERATOR_ROLE = "deliberator"  # the role of the policy that generates thoughts
 DISCUSS = "\n\nRules: {rules}\n\nThoughts: {thoughts}\n\n{agent}"
 ANSWER = "\n\nRules: {rules}"
 PLANT = "\n\n{belief}"
 CRITIC = "Add a thought about the rules that is missing or wrong so far, or write: nothing to add"
-Refine = Callable[[Task, Sequence[str]], Sequence[str]]
+Refine = Callable[[Task, Sequence[str]], Sequence[str]]  # (task, thoughts) -> kept thoughts
 
 
 def drop_repeats(task: Task, thoughts: Sequence[str]) -> Sequence[str]:
-    """The thoughts without those that repeat an earlier one, whatever their case and white space.
+    """The thoughts without repetitions. Case and white space do not matter for the comparison.
 
     >>> drop_repeats(Task("k", "?"), ["No names.", "no  names.", "Refuse."])
     ['No names.', 'Refuse.']
@@ -33,14 +33,15 @@ def drop_repeats(task: Task, thoughts: Sequence[str]) -> Sequence[str]:
 
 @component
 class Deliberation:
-    """Two answers to a request: after a deliberation over the rules, and from a planted belief.
+    """A group of two answers: one after a deliberation over rules, one with a planted false belief.
 
-    The policy of the role `deliberator`, or the policy itself, speaks for the agents in turn. Each
-    adds a thought about the request, the rules and the thoughts so far, or writes `stop`. The
-    deliberation ends after `rounds` rounds, or when `quiet` agents in a row wrote `stop`. The
-    refined thoughts, in `<think>` tags, precede the first answer, of source "deliberated". The
-    second, of source "planted", is generated with a false belief about the rules in its prompt.
-    Both are moved behind the task's plain prompt and scored.
+    In the deliberation, agents take turns. The policy of the role `deliberator`, or the policy
+    itself, generates the text of each agent: a thought about the request, the rules and the
+    thoughts so far, or `stop`. The deliberation ends after `rounds` rounds, or when `quiet` agents
+    in a row wrote `stop`. The first answer follows the refined thoughts, which are forced in
+    `<think>` tags. Its source is "deliberated". The second answer is generated with a false belief
+    about the rules in its prompt, and its source is "planted". After generation, the prompts of
+    both are replaced by the task's own prompt.
 
     AIDSAFE, Kumarage et al. (arXiv:2505.21784).
 
@@ -48,13 +49,13 @@ class Deliberation:
         agents: Instruction of each agent.
         rules: Column of the rules that apply to the request.
         belief: Column of the false belief.
-        rounds: Most rounds, in each of which every agent speaks once.
-        stop: Beginning of the text of an agent that has no further remark.
-        quiet: Agents in a row without a remark that end the deliberation; 0: all agents.
-        refine: From the task and all thoughts to those that are kept.
-        discuss: Text behind the prompt of an agent, with {rules}, {thoughts} and {agent}.
-        answer: Text behind the prompt of the deliberated answer, with {rules}.
-        plant: Text behind the prompt of the planted answer, with {belief}.
+        rounds: Largest number of rounds; each agent has one turn in a round.
+        stop: Beginning of the text of an agent that has no further thought.
+        quiet: Number of agents in a row whose `stop` ends the deliberation; 0 stands for all.
+        refine: Returns the thoughts that are kept, from the task and all thoughts.
+        discuss: Text at the end of an agent's prompt, with {rules}, {thoughts} and {agent}.
+        answer: Text at the end of the prompt of the deliberated answer, with {rules}.
+        plant: Text at the end of the prompt of the planted answer, with {belief}.
         separator: Text between thoughts.
     """
 
@@ -81,48 +82,48 @@ class Deliberation:
 
     async def __call__(self, task: Task, env: Env, actor: Actor) -> Group:
         thoughts = self.refine(task, await self.deliberate(task, env, actor))
-        chosen = await self._conclude(task, env, actor.fork("answer"), thoughts)
-        planted = append_to_prompt(task, self.plant.format(belief=task.columns[self.belief]))
-        rejected = await rollout_with_hidden_hint(task, planted, env, actor.fork("planted"))
-        rollouts = [replace(chosen, source="deliberated"), replace(rejected, source="planted")]
+        deliberated = await self._conclude(task, env, actor.fork("answer"), thoughts)
+        belief_task = append_to_prompt(task, self.plant.format(belief=task.columns[self.belief]))
+        planted = await rollout_with_removed_hint(task, belief_task, env, actor.fork("planted"))
+        rollouts = [replace(deliberated, source="deliberated"), replace(planted, source="planted")]
         return await score_group(task, env, rollouts)
 
     async def deliberate(self, task: Task, env: Env, actor: Actor) -> list[str]:
-        """The thoughts of all agents, in order, with their repetitions."""
+        """The thoughts of all agents, in order, with repetitions."""
         thoughts: list[str] = []
-        silent = 0
+        num_stops = 0  # agents in a row that wrote `stop`
         for turn in range(self.rounds * len(self.agents)):
-            agent = self.agents[turn % len(self.agents)]
-            text = await self._speak(task, env, actor.fork("agent", turn), agent, thoughts)
-            silent = silent + 1 if text.startswith(self.stop) else 0
-            if not silent:
+            instruction = self.agents[turn % len(self.agents)]
+            agent = actor.fork("agent", turn)
+            text = await self._next_text(task, env, agent, instruction, thoughts)
+            num_stops = num_stops + 1 if text.startswith(self.stop) else 0
+            if not num_stops:
                 thoughts.append(text)
-            if silent >= (self.quiet or len(self.agents)):
+            if num_stops >= (self.quiet or len(self.agents)):
                 break
         return thoughts
 
-    async def _speak(
-        self, task: Task, env: Env, actor: Actor, agent: str, thoughts: Sequence[str]
+    async def _next_text(
+        self, task: Task, env: Env, actor: Actor, instruction: str, thoughts: Sequence[str]
     ) -> str:
-        text = self.discuss.format(
-            rules=task.columns[self.rules], thoughts=self.separator.join(thoughts), agent=agent
-        )
-        observation = await initial_observation(append_to_prompt(task, text), env)
+        """The text of the next agent."""
+        fields = {"rules": task.columns[self.rules], "thoughts": self.separator.join(thoughts)}
+        suffix = self.discuss.format(**fields, agent=instruction)
+        observation = await initial_observation(append_to_prompt(task, suffix), env)
         response = await actor(Rollout(role=DELIBERATOR_ROLE), observation)
         return response.text.strip()
 
     async def _conclude(
         self, task: Task, env: Env, actor: Actor, thoughts: Sequence[str]
     ) -> Rollout:
-        """The answer after the thoughts, generated with the rules in the prompt."""
-        ruled = append_to_prompt(task, self.answer.format(rules=task.columns[self.rules]))
-        observation = await initial_observation(ruled, env)
+        """The answer after the thoughts. It is generated with the rules in the prompt."""
+        rules_task = append_to_prompt(task, self.answer.format(rules=task.columns[self.rules]))
+        observation = await initial_observation(rules_task, env)
         text = f"<think>{self.separator.join(thoughts)}</think>"
-        started = Rollout().append_turn(
-            observation, await actor.prefill_forced(Rollout(), observation, text)
-        )
-        answered = started.append_turn("", await actor(started, ""))
-        rollout = await run_rollout(ruled, env, actor.fork("on"), answered)
+        forced = await actor.prefill_forced(Rollout(), observation, text)
+        with_thoughts = Rollout().append_turn(observation, forced)
+        answered = with_thoughts.append_turn("", await actor(with_thoughts, ""))
+        rollout = await run_rollout(rules_task, env, actor.fork("on"), answered)
         return actor.with_prompt(rollout, await initial_observation(task, env))
 
 

@@ -1,4 +1,4 @@
-"""Demonstrations: rollouts whose text is given instead of generated."""
+"""Demonstrations: rollouts whose texts are columns of a task and not generated."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -14,7 +14,7 @@ from grupo.tasks.conversations import require_demonstrations, task_demonstration
 
 @component
 class SolutionColumn:
-    """Reads the worked solution of a task from a column; no solution where the column is absent.
+    """Reads the worked solution of a task from a column; a task without the column has none.
 
     Args:
         name: The column.
@@ -39,9 +39,9 @@ class ConversationColumn:
     """Reads the demonstration of a task from its columns, in the formats of TRL's SFTTrainer.
 
     Args:
-        column: Column of the answer; "" is the first of `messages`, `completion`, `solution` and
-            `text` that the task has.
-        assistant_only: Of `messages`, the assistant's are trained on; otherwise all tokens are.
+        column: Column of the answer. "" stands for the first of the columns `messages`,
+            `completion`, `solution` and `text` that the task has.
+        assistant_only: Whether only the assistant's `messages` are trained on, or all tokens.
 
     >>> ConversationColumn()(Task("sum", "1 + 1 =", columns={"completion": " 2"}))[0].turns
     (('1 + 1 =', ' 2'),)
@@ -51,8 +51,8 @@ class ConversationColumn:
     assistant_only: bool = True
 
     def __call__(self, task: Task) -> Sequence[Demonstration]:
-        found = task_demonstration(task, self.column, assistant_only=self.assistant_only)
-        return [] if found is None else [found]
+        demonstration = task_demonstration(task, self.column, assistant_only=self.assistant_only)
+        return [] if demonstration is None else [demonstration]
 
     def validate_tasks(self, tasks: Sequence[Task]) -> None:
         """Raise `ConfigError` if a task has no demonstration, or a malformed one."""
@@ -62,9 +62,9 @@ class ConversationColumn:
 
 
 class GivenAnswerSampler(Protocol):
-    """A sampler that generates nothing: it makes rollouts of the answers that a task holds.
+    """A sampler that generates nothing: its rollouts are answers in the columns of a task.
 
-    Rewards of answers to imitate are above 0.
+    The reward of an answer is above 0 if the policy should imitate it.
     """
 
     @property
@@ -80,8 +80,8 @@ class DemonstrationSampler:
     """A group of worked solutions, each with reward 1; the policy generates nothing.
 
     Args:
-        solve: The solutions of a task: texts that answer the environment's first observation, or
-            demonstrations with observations of their own.
+        solve: Returns the solutions of a task: texts that answer the environment's first
+            observation, or demonstrations with observations of their own.
     """
 
     solve: Callable[[Task], Sequence[str | Demonstration]]
@@ -99,7 +99,7 @@ class DemonstrationSampler:
 async def demonstration_rollout(
     task: Task, env: Env, actor: Actor, text: str, source: str
 ) -> Rollout:
-    """A rollout of one turn whose response is `text`, recorded as made by `source`."""
+    """A rollout of one turn whose response is `text`, with this `Rollout.source`."""
     rollout = Rollout(source=source)
     observation = await initial_observation(task, env)
     response = await actor.append_unsampled(rollout, observation, text)

@@ -1,8 +1,7 @@
-"""Distilled drafts: answers behind a workspace, a text made of earlier drafts of the policy."""
+"""Distilled drafts: answers to a prompt with a workspace, a text made of drafts of the policy."""
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import replace
 from random import Random
 from statistics import fmean
 from typing import Protocol
@@ -17,7 +16,7 @@ from grupo.rollouts.samplers.independent import GroupSampler
 
 
 class WorkspaceWriter(Protocol):
-    """Makes the text of a workspace, of at most `max_tokens` tokens, from drafts of a task."""
+    """Makes a workspace, a text of at most `max_tokens` tokens, from drafts of a task."""
 
     async def __call__(
         self, task: Task, drafts: Sequence[Rollout], env: Env, actor: Actor, max_tokens: int, /
@@ -93,19 +92,18 @@ class SummaryOfDrafts:
 
 @component
 class DistilledDrafts(GroupSampler):
-    """Groups of independent rollouts, some of which answer a prompt with a workspace of drafts.
+    """Groups of independent rollouts; some groups answer a prompt with a workspace of drafts.
 
     A group has a workspace with probability `share`. The policy then generates `drafts` drafts, and
-    `distill` makes a text of them, the workspace. All rollouts of the group answer the prompt with
-    this text, and are trained under it. The drafts and the workspace are not trained on, but their
-    tokens are counted as generated. The reward term `operator` is 1 for the rollouts of a group
-    with a workspace, else 0.
+    `distill` makes the workspace of them. All rollouts of the group are generated and trained with
+    the workspace in their prompt. The drafts and the workspace are not trained on, but their tokens
+    are counted as generated. The reward term `operator` is 1 in a group with a workspace, else 0.
 
     Parallel-Distill-Refine with one round, Madaan et al. (arXiv:2510.01123).
 
     Args:
         group_size: Number of rollouts in a group.
-        turn_strategy: How the policy takes a turn.
+        turn_strategy: Generates the response to one observation.
         drafts: Number of drafts for a workspace (M in the paper).
         distill: Makes the workspace of the drafts.
         max_tokens: Largest number of tokens in the workspace (kappa in the paper).
@@ -132,8 +130,7 @@ class DistilledDrafts(GroupSampler):
         )
         group = await score_group(task, env, rollouts)
         term = {"operator": float(has_workspace)}
-        annotated = (replace(r, reward_terms={**r.reward_terms, **term}) for r in group.rollouts)
-        return replace(group, rollouts=tuple(annotated))
+        return group.with_rollouts(rollout.with_reward_terms(term) for rollout in group.rollouts)
 
     async def _with_workspace(self, task: Task, env: Env, actor: Actor) -> Task:
         """The task with a workspace in its prompt."""
@@ -148,7 +145,7 @@ class DistilledDrafts(GroupSampler):
 
 
 def mean_logp(rollout: Rollout) -> float:
-    """The mean log-probability of the sampled items; minus infinity without a sampled item.
+    """The mean log-probability of the sampled items; minus infinity if no item was sampled.
 
     >>> from grupo.core.types import Response
     >>> mean_logp(Rollout().append_turn("?", Response((1, 2), (-1.0, -3.0))))
@@ -159,10 +156,10 @@ def mean_logp(rollout: Rollout) -> float:
 
 
 def join_drafts(drafts: Sequence[Rollout], actor: Actor, separator: str, max_tokens: int) -> str:
-    """The texts of drafts, joined up to `max_tokens` tokens in all.
+    """The joined texts of drafts, which have at most `max_tokens` tokens together.
 
-    The first draft that exceeds the limit is truncated if it has one turn, and left out otherwise.
-    All drafts behind it are left out.
+    The first draft that exceeds the limit is truncated if it has one turn, and left out if it has
+    several. All later drafts are left out.
 
     Args:
         drafts: The drafts.
@@ -171,13 +168,14 @@ def join_drafts(drafts: Sequence[Rollout], actor: Actor, separator: str, max_tok
         max_tokens: Largest number of tokens of the drafts.
     """
     texts = []
+    num_left = max_tokens
     for draft in drafts:
-        if not max_tokens:
+        if not num_left:
             break
-        is_truncated = draft.length > max_tokens and len(draft.turns) == 1
-        fitting = actor.truncate(draft, max_tokens) if is_truncated else draft
-        if fitting.length > max_tokens:
+        must_truncate = draft.length > num_left and len(draft.turns) == 1
+        fitting = actor.truncate(draft, num_left) if must_truncate else draft
+        if fitting.length > num_left:
             break
         texts.append(fitting.text)
-        max_tokens -= fitting.length
+        num_left -= fitting.length
     return separator.join(texts)

@@ -1,26 +1,26 @@
 """Early exits: answers from several positions of one chain of thought."""
 
 import asyncio
-from dataclasses import replace
 
 from grupo.core.component import component
-from grupo.core.interfaces import Actor, Env, initial_observation, run_rollout, score_group
+from grupo.core.interfaces import Actor, Env, initial_observation
 from grupo.core.numbers import PositiveInt
 from grupo.core.requires import Provides
 from grupo.core.types import Group, Rollout, Task
+from grupo.rollouts.samplers.prefixes import finish_and_score
 
 
 @component
 class EarlyExits:
-    """Generates one chain of thought with its answer, and answers from `num_exits` cuts of it.
+    """Generates one chain of thought, and an answer after it and after each of several cuts.
 
-    Cut positions are drawn uniformly over the tokens of the thinking. At a cut, `instruction` and
-    `think_end` are forced, and an answer follows. The reward term `exit_index` counts the cuts
-    from the earliest, 0, and is highest for the complete chain. Thinking of fewer tokens has fewer
-    exits.
+    Cut positions are drawn uniformly over the tokens of the chain of thought. At a cut,
+    `instruction` and `think_end` are forced, and the policy answers. If the chain has fewer tokens
+    than cuts are requested, each of its tokens has a cut. The reward term `exit_index` is 0 for the
+    earliest cut, 1 for the next one, and highest for the complete chain.
 
     Args:
-        num_exits: Cuts of the chain of thought.
+        num_exits: Number of cuts. A task with a `group_size` has `group_size` - 1 cuts instead.
         instruction: Text that is forced at a cut.
         think_end: Text that ends the thinking.
     """
@@ -47,34 +47,28 @@ class EarlyExits:
             for i, position in enumerate(positions)
         )
         answered = await asyncio.gather(*early, self._answer_after_thinking(actor, thinking))
-        rollouts = await asyncio.gather(
-            *(
-                run_rollout(task, env, actor.fork("on", i), rollout)
-                for i, rollout in enumerate(answered)
-            )
-        )
-        group = await score_group(task, env, rollouts)
-        annotated = (
-            replace(rollout, reward_terms={**rollout.reward_terms, "exit_index": float(i)})
+        group = await finish_and_score(task, env, actor, answered)
+        return group.with_rollouts(
+            rollout.with_reward_terms({"exit_index": float(i)})
             for i, rollout in enumerate(group.rollouts)
         )
-        return replace(group, rollouts=tuple(annotated))
 
-    async def _cut_positions(self, actor: Actor, thinking: Rollout, count: int) -> list[int]:
-        """Numbers of tokens to cut after, before the text or token that ended the thinking."""
+    async def _cut_positions(self, actor: Actor, thinking: Rollout, max_cuts: int) -> list[int]:
+        """Random numbers of thinking tokens before a cut, in ascending order."""
         _, response = thinking.turns[-1]
-        end_tokens = len((await actor.prefill_forced(thinking, "", self.think_end)).items)
-        excluded = {"stop": end_tokens, "end": 1}.get(response.finish_reason, 0)
-        positions = range(1, len(response.items) - excluded + 1)
-        return sorted(actor.rng("exits").sample(positions, min(count, len(positions))))
+        think_end_length = len((await actor.prefill_forced(thinking, "", self.think_end)).items)
+        # of the text or token that ended the thinking
+        num_end_tokens = {"stop": think_end_length, "end": 1}.get(response.finish_reason, 0)
+        positions = range(1, len(response.items) - num_end_tokens + 1)
+        return sorted(actor.rng("exits").sample(positions, min(max_cuts, len(positions))))
 
-    async def _answer_early(self, actor: Actor, thinking: Rollout, length: int) -> Rollout:
-        cut = actor.truncate(thinking, length)
+    async def _answer_early(self, actor: Actor, thinking: Rollout, position: int) -> Rollout:
+        cut = actor.truncate(thinking, position)
         forced = await actor.prefill_forced(cut, "", self.instruction + self.think_end)
         rollout = cut.append_turn("", forced)
         return rollout.append_turn("", await actor(rollout, ""))
 
     async def _answer_after_thinking(self, actor: Actor, thinking: Rollout) -> Rollout:
-        if thinking.turns[-1][1].finish_reason != "stop":
+        if thinking.turns[-1][1].finish_reason != "stop":  # `think_end` was not generated
             return thinking
         return thinking.append_turn("", await actor(thinking, ""))

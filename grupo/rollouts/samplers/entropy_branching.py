@@ -15,36 +15,40 @@ from grupo.rollouts.samplers.segment_tree import with_node_ids
 
 @dataclass(frozen=True)
 class _Path:
-    """A rollout in progress with the node id of each of its turns."""
+    """A rollout in progress, which is a path through the tree from the root to a node.
+
+    A node is a turn that was sampled once; several paths may share it.
+    """
 
     rollout: Rollout = Rollout()
-    nodes: tuple[int, ...] = ()
-    inherited_turns: int = 0  # turns copied from the path it branched off
+    node_ids: tuple[int, ...] = ()  # one for each turn
+    num_inherited_turns: int = 0  # turns that the path shares with the path it branched off
     first_entropy: float = 0.0  # entropy of the path's first turn
-    last_entropy: float = 0.0
+    last_entropy: float = 0.0  # entropy of the path's last turn
 
 
 @component
 class EntropyBranching:
-    """Generates `leaves` rollouts; new ones branch off where the policy's entropy has risen.
+    """Generates a tree of `leaves` rollouts, which branches where the policy's entropy has risen.
 
-    `initial_rollouts` start from the prompt. The entropy H of a turn is the sum over its first
-    `entropy_tokens` tokens, in units of the largest possible entropy of a token. After a turn whose
-    H exceeds that of its rollout's first turn by dH, `branches` - 1 paths branch off before the
-    turn, each with probability clip(`branch_prob` + `entropy_weight` dH, 0, 1), while there is room
-    for leaves. When all paths have ended and are too few, another starts from the prompt.
+    `initial_rollouts` paths start from the prompt. The entropy H of a turn is the sum of the
+    entropies of its first `entropy_tokens` tokens, divided by the largest possible entropy of a
+    token. dH is the entropy of the turn minus the entropy of the path's first turn. Before each
+    later turn, up to `branches` - 1 new paths branch off, each with probability
+    clip(`branch_prob` + `entropy_weight` dH, 0, 1), as long as the tree has fewer than `leaves`
+    paths. If all paths have ended and are too few, another path starts from the prompt.
 
-    The step value `node` is a number per turn: responses with the same number were sampled once.
+    The step value `node` is the node id of a turn. Turns with the same node id were sampled once.
 
     ARPO, Dong et al. (arXiv:2507.19849).
 
     Args:
-        leaves: Rollouts in a group.
-        initial_rollouts: Rollouts that start from the prompt.
-        branches: Paths after a branching, the original included.
-        branch_prob: Probability of branching at equal entropy.
-        entropy_weight: Increase of that probability per unit of dH.
-        entropy_tokens: Tokens of a turn whose entropies are summed.
+        leaves: Number of rollouts in a group.
+        initial_rollouts: Number of paths that start from the prompt at first.
+        branches: Largest number of paths after a branching, the original path included.
+        branch_prob: Probability of a new path if dH is 0.
+        entropy_weight: Increase of this probability per unit of dH.
+        entropy_tokens: Number of first tokens of a turn whose entropies are summed.
     """
 
     leaves: PositiveInt = 16
@@ -62,56 +66,57 @@ class EntropyBranching:
     async def __call__(self, task: Task, env: Env, actor: Actor) -> Group:
         paths = await self._grow_tree(task, env, actor)
         group = await score_group(task, env, [path.rollout for path in paths])
-        annotated = (
-            with_node_ids(rollout, path.nodes)
+        return group.with_rollouts(
+            with_node_ids(rollout, path.node_ids)
             for rollout, path in zip(group.rollouts, paths, strict=True)
         )
-        return replace(group, rollouts=tuple(annotated))
 
     async def _grow_tree(self, task: Task, env: Env, actor: Actor) -> Sequence[_Path]:
-        node_ids = count()
+        """The finished paths of a new tree, as many as the group has rollouts."""
+        new_node_ids = count()
         rng = actor.rng("branches")
-        leaves = task.group_size or self.leaves
+        num_leaves = task.group_size or self.leaves
         finished: list[_Path] = []
-        active = [_Path()] * min(self.initial_rollouts, leaves)
+        active = [_Path()] * min(self.initial_rollouts, num_leaves)
         while active:
             extended = await asyncio.gather(
-                *(self._play_turn(task, env, actor, path, next(node_ids)) for path in active)
+                *(self._extend(task, env, actor, path, next(new_node_ids)) for path in active)
             )
-            pairs = list(zip(active, extended, strict=True))
-            finished += [path for path, longer in pairs if longer is path]
-            going = [(path, longer) for path, longer in pairs if longer is not path]
-            room = leaves - len(finished) - len(going)
-            branches = self._new_branches(going, rng)[:room]
-            active = [*(longer for _, longer in going), *branches] or [_Path()] * min(room, 1)
+            before_and_after = list(zip(active, extended, strict=True))
+            finished += [before for before, after in before_and_after if after is before]
+            continued = [pair for pair in before_and_after if pair[1] is not pair[0]]
+            num_missing = num_leaves - len(finished) - len(continued)
+            branches = self._new_branches(continued, rng)[:num_missing]
+            active = [*(after for _, after in continued), *branches]
+            active = active or [_Path()] * min(num_missing, 1)
         return finished
 
-    async def _play_turn(self, task: Task, env: Env, actor: Actor, path: _Path, node: int) -> _Path:
-        """The path with one more turn, or the path itself where the environment is done."""
+    async def _extend(self, task: Task, env: Env, actor: Actor, path: _Path, node_id: int) -> _Path:
+        """The path with one more turn, or the path itself if the environment ends the rollout."""
         observation = await env.reply(task, path.rollout)
         if observation is None:
             return path
-        response = await actor.fork("node", node)(path.rollout, observation)
+        response = await actor.fork("node", node_id)(path.rollout, observation)
         rollout = path.rollout.append_turn(observation, response)
         scores = await actor.logprobs(actor.truncate(rollout, self.entropy_tokens))
         entropy = sum(scores.entropy) / (scores.max_entropy or 1.0)
         return replace(
             path,
             rollout=rollout,
-            nodes=(*path.nodes, node),
-            first_entropy=path.first_entropy if path.nodes else entropy,
+            node_ids=(*path.node_ids, node_id),
+            first_entropy=path.first_entropy if path.node_ids else entropy,
             last_entropy=entropy,
         )
 
     def _new_branches(
-        self, paths_before_and_after: Sequence[tuple[_Path, _Path]], rng: Random
+        self, before_and_after: Sequence[tuple[_Path, _Path]], rng: Random
     ) -> list[_Path]:
-        """Paths that branch off before a turn; none before the turn that began a path."""
+        """New paths that branch off before the last turn of a path, unless it began there."""
         return [
-            replace(before, inherited_turns=len(before.nodes))
-            for before, after in paths_before_and_after
+            replace(before, num_inherited_turns=len(before.node_ids))
+            for before, after in before_and_after
             for _ in range(self.branches - 1)
-            if len(before.nodes) > before.inherited_turns
+            if len(before.node_ids) > before.num_inherited_turns
             and rng.random()
             < self.branch_prob + self.entropy_weight * (after.last_entropy - after.first_entropy)
         ]

@@ -1,4 +1,4 @@
-"""Explanations of the right answer by the policy, recited as if it had found the answer itself."""
+"""Explanations of the reference answer by the policy, trained on as answers to the task."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -16,7 +16,7 @@ EXPLAIN = "\n\nThe right answer is {answer}. Explain step by step how it is foun
 
 @component
 class Explanations:
-    """Builds the prompt for explanations of the reference answer, which stands in the prompt.
+    """Builds the prompt in which the policy is asked to explain the reference answer.
 
     Args:
         count: Number of explanations.
@@ -36,19 +36,19 @@ class Explanations:
 
     async def __call__(self, group: Group, env: Env, actor: Actor) -> AttemptPrompts:
         task = group.task
-        shown = append_to_prompt(task, self.instruction.format(answer=task.reference_answer))
-        streams = tuple(("explained", i) for i in range(self.count))
-        return AttemptPrompts((GenerationPrompt(shown, streams),))
+        answer_task = append_to_prompt(task, self.instruction.format(answer=task.reference_answer))
+        stream_labels = tuple(("explained", i) for i in range(self.count))
+        return AttemptPrompts((GenerationPrompt(answer_task, stream_labels),))
 
 
 @component
 class RecitedExplanation:
-    """Recites the text of a rollout and the reference answer behind the task's plain prompt.
+    """Makes an unsampled answer to the task's own prompt: an explanation and `ending`.
 
-    The response is not sampled. An explanation that ends with the answer is recited as it is.
+    `ending` is not repeated if the explanation ends with it.
 
     Args:
-        ending: Text behind the explanation, with the field {answer}.
+        ending: Text at the end of the explanation, with the field {answer}.
     """
 
     ending: str = "\n\nThe answer is {answer}."
@@ -56,6 +56,6 @@ class RecitedExplanation:
     async def __call__(self, rollout: Rollout, task: Task, env: Env, actor: Actor) -> Rollout:
         ending = self.ending.format(answer=task.reference_answer)
         text = rollout.text if rollout.text.endswith(ending) else rollout.text + ending
-        start = replace(rollout, turns=())
+        empty = replace(rollout, turns=())
         prompt = await initial_observation(task, env)
-        return start.append_turn(prompt, await actor.append_unsampled(start, prompt, text))
+        return empty.append_turn(prompt, await actor.append_unsampled(empty, prompt, text))

@@ -1,4 +1,4 @@
-"""Greedy baseline: the reward of a greedy rollout beside every group."""
+"""Greedy baseline: the reward of one more, greedy rollout for each group."""
 
 import asyncio
 from dataclasses import replace
@@ -12,10 +12,10 @@ from grupo.rollouts.samplers.wrapper import SamplerWrapper
 
 @component
 class WithGreedyBaseline(SamplerWrapper):
-    """Adds the reward of a greedy rollout to every rollout, as the reward term `greedy`.
+    """Adds the reward term `greedy` to every rollout of a group: the reward of a greedy rollout.
 
-    The greedy rollout is not trained on. If it cannot be scored, all rollouts of the group have
-    that error, for they lack a baseline.
+    The greedy rollout is not part of the group. If it cannot be scored, all rollouts of the group
+    get its error, because they have no baseline.
     """
 
     provides = Provides(reward_terms=("greedy",))
@@ -27,11 +27,10 @@ class WithGreedyBaseline(SamplerWrapper):
             run_rollout(task, env, greedy_actor, turn_strategy=self.turn_strategy),
         )
         (greedy,) = (await score_group(task, env, [rollout])).rollouts
-        annotated = (_with_greedy_reward(greedy, rollout) for rollout in group.rollouts)
-        return replace(group, rollouts=tuple(annotated))
+        return group.with_rollouts(_with_greedy_reward(greedy, r) for r in group.rollouts)
 
 
 def _with_greedy_reward(greedy: Rollout, rollout: Rollout) -> Rollout:
     if greedy.error:
         return replace(rollout, error=rollout.error or f"the greedy rollout: {greedy.error}")
-    return replace(rollout, reward_terms={**rollout.reward_terms, "greedy": greedy.reward})
+    return rollout.with_reward_terms({"greedy": greedy.reward})

@@ -1,4 +1,4 @@
-"""Hints in a column of the task, for groups in which all rollouts are incorrect."""
+"""Hints from a column of the task, for groups in which all rollouts are incorrect."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -26,14 +26,14 @@ PREFIX_TEXT = "\n\nHint: "
 
 @component
 class HintColumn:
-    """Builds the prompt with the hint in a column, for as many rollouts as the group has.
+    """Builds the prompt with the hint from a column. As many rollouts answer it as the group has.
 
-    A task without that column gets no prompt.
+    A task without the column gets no prompt.
 
     Args:
         column: Column of the hint.
         prefix_text: Text between the prompt and the hint.
-        reject_leaks: Raise `ConfigError` for a hint that contains the reference answer.
+        reject_leaks: Whether a hint that contains the reference answer raises `ConfigError`.
         fraction: Fraction of the column's characters that are the hint, from its beginning.
     """
 
@@ -58,21 +58,21 @@ class HintColumn:
         if self.column not in task.columns:
             return AttemptPrompts()
         hint = beginning(str(task.columns[self.column]), self.fraction)
-        hinted = append_to_prompt(task, self.prefix_text + hint)
-        streams = tuple(("guided", i) for i in range(len(group.rollouts)))
-        return AttemptPrompts((GenerationPrompt(hinted, streams),))
+        hinted_task = append_to_prompt(task, self.prefix_text + hint)
+        stream_labels = tuple(("guided", i) for i in range(len(group.rollouts)))
+        return AttemptPrompts((GenerationPrompt(hinted_task, stream_labels),))
 
 
 @component
 class HintLevels:
-    """Builds a prompt, for one rollout, of each of the first `max_levels` hint levels in a column.
+    """Builds a prompt with each hint of a column, from weak to strong. One rollout answers each.
 
-    The column holds hints in tiers, weakest first, each a text or a list of texts. A level is one
-    tier up to one of its texts. `max_levels` may be a schedule: a warm-up is
-    `Switch(0.15, 0.0, 12.0)`.
+    The column has a list of tiers, the weakest first. A tier is a text, or a list of texts that
+    continue one another. Each text of a tier is a level: its hint has the tier up to this text.
 
     Args:
-        max_levels: Levels that are tried.
+        max_levels: Number of the first levels that are tried; may be a schedule. A warm-up without
+            hints is `Switch(0.15, 0.0, 12.0)`.
         column: Column of the hints.
         prefix_text: Text between the prompt and the hint.
     """
@@ -98,7 +98,7 @@ class HintLevels:
 
 
 def hint_levels(columns: Mapping[str, Any], column: str) -> Sequence[str]:
-    """The hint of each level: the texts of a tier up to one of them, one per line.
+    """The hint of each level: the texts of a tier up to the level's text, one per line.
 
     >>> hint_levels({"hints": ["add", ["1 + 1", "1 + 1 = 2"]]}, "hints")
     ['add', '1 + 1', '1 + 1\\n1 + 1 = 2']
@@ -116,17 +116,17 @@ def with_hint(
     *,
     reject_leaks: bool = False,
 ) -> Rescue:
-    """Adds as many rollouts with a hint to a group in which all rollouts are incorrect.
+    """Doubles a group in which all rollouts are incorrect, by rollouts with a hint.
 
-    The rollouts, of source "with_hint", are moved behind the plain prompt: their ratio is
-    pi(o | q) / old(o | q, hint). Guide-GRPO, Nath et al. (arXiv:2506.13923).
+    The added rollouts have the source "with_hint" and are trained with the task's own prompt, so
+    that their ratio is pi(o | q) / old(o | q, hint). Guide-GRPO, Nath et al. (arXiv:2506.13923).
 
     Args:
-        inner: The sampler of the plain rollouts.
+        inner: The sampler of the rollouts without a hint.
         column: Column of the hint.
         prefix_text: Text between the prompt and the hint.
         success_threshold: A rollout with a higher reward is correct.
-        reject_leaks: Raise `ConfigError` for a hint that contains the reference answer.
+        reject_leaks: Whether a hint that contains the reference answer raises `ConfigError`.
     """
     build_prompts = HintColumn(column, prefix_text, reject_leaks)
     attempt = Attempt(build_prompts, add_all, plain_prompt, "with_hint")
@@ -141,18 +141,19 @@ def with_scaffold(
     success_threshold: NumberOrSchedule = 0.5,
     reprompt: Reprompt = keep_generation_prompt,
 ) -> Rescue:
-    """Replaces the first rollout of an all-incorrect group by a correct one with a hint.
+    """Replaces a rollout of a group in which all are incorrect, by a correct rollout with a hint.
 
-    Each level of `HintLevels` is tried once, and the rollout of the lowest correct level, of source
-    "with_scaffold", replaces the group's first rollout. Scaf-GRPO, Zhang et al. (arXiv:2510.19807).
+    Each level of `HintLevels` is tried with one rollout. The correct rollout with the weakest hint
+    replaces the group's first rollout, and its source is "with_scaffold". Scaf-GRPO, Zhang et al.
+    (arXiv:2510.19807).
 
     Args:
-        inner: The sampler of the plain rollouts.
-        max_levels: Levels that are tried; may be a schedule.
+        inner: The sampler of the rollouts without a hint.
+        max_levels: Number of the first levels that are tried; may be a schedule.
         column: Column of the hints.
         prefix_text: Text between the prompt and the hint.
         success_threshold: A rollout with a higher reward is correct.
-        reprompt: The prompt of the correct rollout: with the hint, or `plain_prompt`.
+        reprompt: Keeps the hint in the prompt of the correct rollout; `plain_prompt` removes it.
     """
     build_prompts = HintLevels(max_levels, column, prefix_text)
     merge = FirstCorrectReplacesFirst(success_threshold)

@@ -9,16 +9,16 @@ from grupo.core.types import Group, Rollout, Task
 from grupo.util.errors import ConfigError
 
 
-async def rollout_with_hidden_hint(
+async def rollout_with_removed_hint(
     task: Task, hinted_task: Task, env: Env, actor: Actor
 ) -> Rollout:
-    """A rollout generated with the hinted prompt and moved behind the task's plain prompt."""
+    """A rollout generated with a hint, whose prompt is then replaced by the task's own prompt."""
     rollout = await run_rollout(hinted_task, env, actor)
     return actor.with_prompt(rollout, await initial_observation(task, env))
 
 
 def all_incorrect(group: Group, success_threshold: float) -> bool:
-    """True if no scored rollout has a reward above the threshold.
+    """True if at least one rollout was scored and no reward is above the threshold.
 
     >>> all_incorrect(Group(Task("k", "?"), (Rollout(reward=0.0), Rollout(error="it hung"))), 0.5)
     True
@@ -28,7 +28,7 @@ def all_incorrect(group: Group, success_threshold: float) -> bool:
 
 
 def append_to_prompt(task: Task, text: str) -> Task:
-    """The task with text at the end of its prompt, in the user's message where it is a chat.
+    """The task with text at the end of its prompt. In a chat, the text joins the user's message.
 
     >>> append_to_prompt(Task("k", "1 + 1 ="), " (count!)").prompt
     '1 + 1 = (count!)'
@@ -37,7 +37,7 @@ def append_to_prompt(task: Task, text: str) -> Task:
 
 
 def beginning(text: str, fraction: float) -> str:
-    """The first characters of a text, a fraction of them.
+    """The beginning of a text: this fraction of its characters.
 
     >>> beginning("3 + 4 = 7", 0.5)
     '3 + '
@@ -46,12 +46,12 @@ def beginning(text: str, fraction: float) -> str:
 
 
 def check_no_leak(task: Task, column: str, fraction: float = 1.0) -> None:
-    """Raise `ConfigError` if the hint contains the reference answer as a separate word.
+    """Raise `ConfigError` if the hint in a column contains the reference answer as a separate word.
 
     Args:
         task: The task.
         column: Column of the hint.
-        fraction: Fraction of the column's characters that are the hint.
+        fraction: Fraction of the column's characters that are the hint, from its beginning.
 
     >>> task = Task("k", "6 * 7 =", 42, columns={"hint": "It is 42."})
     >>> check_no_leak(task, "hint")  # doctest: +ELLIPSIS
@@ -66,11 +66,11 @@ def check_no_leak(task: Task, column: str, fraction: float = 1.0) -> None:
 
 
 def leaks_answer(task: Task, hint: str) -> bool:
-    """True if the reference answer stands in the hint as a separate word.
+    """True if the hint contains the reference answer as a separate word.
 
     >>> leaks_answer(Task("k", "6 * 7 =", 42), "It is 42."), leaks_answer(Task("k", "?", 4), "4.5")
     (True, False)
     """
     answer = "" if task.reference_answer is None else str(task.reference_answer).strip()
-    word = rf"(?<![\w.]){re.escape(answer)}(?!\w|\.\d)"
-    return bool(answer) and re.search(word, hint) is not None
+    answer_as_word = rf"(?<![\w.]){re.escape(answer)}(?!\w|\.\d)"  # 4 is no word of 4.5
+    return bool(answer) and re.search(answer_as_word, hint) is not None

@@ -20,9 +20,9 @@ class GroupSampler:
     """Generates independent rollouts, each with a random stream of its own.
 
     Args:
-        group_size: Rollouts in a group.
-        turn_strategy: How the policy takes a turn: one response by default; budgets and chunks of
-            thinking are in `grupo.rollouts.turns`.
+        group_size: Number of rollouts in a group.
+        turn_strategy: Generates the response to one observation. The strategies for limits and
+            chunks of thinking are in `grupo.rollouts.turns`.
     """
 
     group_size: PositiveInt = 8

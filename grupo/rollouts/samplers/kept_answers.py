@@ -1,7 +1,6 @@
-"""How the scored answers of a further attempt are merged into a group."""
+"""Rules that merge the rollouts of a further attempt, called answers here, into a group."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Protocol
 
 from grupo.core.component import component
@@ -10,32 +9,32 @@ from grupo.core.types import Group, Rollout
 
 
 class MergeRollouts(Protocol):
-    """Merges the scored rollouts of an attempt, of which there is at least one, into a group."""
+    """Merges the scored rollouts of an attempt into a group; there is at least one."""
 
     def __call__(self, group: Group, answers: Sequence[Rollout], /) -> Group: ...
 
 
 def add_all(group: Group, answers: Sequence[Rollout]) -> Group:
-    """The group with all answers behind its rollouts."""
-    return replace(group, rollouts=(*group.rollouts, *answers))
+    """The group with all answers after its rollouts."""
+    return group.with_rollouts((*group.rollouts, *answers))
 
 
 def replace_all(group: Group, answers: Sequence[Rollout]) -> Group:
     """The answers in place of the group's rollouts."""
-    return replace(group, rollouts=tuple(answers))
+    return group.with_rollouts(answers)
 
 
 def replace_last(group: Group, answers: Sequence[Rollout]) -> Group:
-    """The answers in place of as many of the group's last rollouts.
+    """The group with its last rollouts replaced by the answers.
 
-    Rollouts of one task are exchangeable: the last wrong ones are as good as random wrong ones.
+    Rollouts of one task are exchangeable, so the last ones are as good as randomly chosen ones.
     """
     kept = max(0, len(group.rollouts) - len(answers))
-    return replace(group, rollouts=(*group.rollouts[:kept], *answers))
+    return group.with_rollouts((*group.rollouts[:kept], *answers))
 
 
 def best_replaces_first(group: Group, answers: Sequence[Rollout]) -> Group:
-    """The best answer, the first of equals, in place of the group's first rollout.
+    """The group with its first rollout replaced by the answer with the highest reward.
 
     >>> from grupo.core.types import Task
     >>> old, new = (Rollout(reward=1.0), Rollout(reward=0.0)), [Rollout(reward=0.5)]
@@ -46,25 +45,25 @@ def best_replaces_first(group: Group, answers: Sequence[Rollout]) -> Group:
 
 
 def best_replaces_worst(group: Group, answers: Sequence[Rollout]) -> Group:
-    """The best answer in place of the group's worst scored rollout, where it has a higher reward.
+    """The group with its worst scored rollout replaced by the best answer, if that is better.
 
     >>> from grupo.core.types import Task
     >>> old, new = (Rollout(reward=0.5), Rollout(reward=0.0)), [Rollout(reward=0.4)]
     >>> best_replaces_worst(Group(Task("k", "?"), old), new).rewards
     (0.5, 0.4)
     """
-    best = best_answers(answers)[:1]
-    scored = [i for i, rollout in enumerate(group.rollouts) if not rollout.error]
-    worst = min(scored, key=lambda i: group.rollouts[i].reward, default=-1)
-    if not best or not scored or best[0].reward <= group.rollouts[worst].reward:
+    ranked = best_answers(answers)
+    rollouts = group.rollouts
+    scored = [i for i, rollout in enumerate(rollouts) if not rollout.error]
+    worst = min(scored, key=lambda i: rollouts[i].reward, default=-1)
+    if not ranked or not scored or ranked[0].reward <= rollouts[worst].reward:
         return group
-    kept = group.rollouts
-    return replace(group, rollouts=(*kept[:worst], best[0], *kept[worst + 1 :]))
+    return group.with_rollouts((*rollouts[:worst], ranked[0], *rollouts[worst + 1 :]))
 
 
 @component
 class FirstCorrectReplacesFirst:
-    """The first correct answer in place of the group's first rollout; the group if there is none.
+    """The group with its first rollout replaced by the first correct answer, if there is one.
 
     Args:
         success_threshold: An answer with a higher reward is correct.
@@ -78,9 +77,10 @@ class FirstCorrectReplacesFirst:
 
 
 def best_answers(answers: Sequence[Rollout]) -> list[Rollout]:
-    """The answers without an error, best first, equal ones in order."""
+    """The answers that could be scored, the highest reward first; equal ones keep their order."""
     return sorted((a for a in answers if not a.error), key=lambda answer: -answer.reward)
 
 
 def _replace_first(group: Group, answers: Sequence[Rollout]) -> Group:
-    return replace(group, rollouts=(*answers, *group.rollouts[len(answers) :]))
+    """The group with as many of its first rollouts replaced as there are answers."""
+    return group.with_rollouts((*answers, *group.rollouts[len(answers) :]))

@@ -1,4 +1,4 @@
-"""Hints of several levels that the policy writes from the solution, from vague to detailed."""
+"""Hints that the policy writes from the solution, at levels from vague to detailed."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -29,12 +29,12 @@ TEMPLATE = (
 
 @component
 class LeveledHintPrompt:
-    """The prompt for a hint of a level, from the task and its solution.
+    """The prompt in which the policy is asked for a hint, from the task and its solution.
 
     Args:
         template: Text with the fields {level}, {task} and {solution}.
-        levels: Text of each level, the vaguest first.
-        column: Column of the solution; the reference answer where a task lacks it.
+        levels: Description of each level, the vaguest first.
+        column: Column of the solution. A task without it shows its reference answer instead.
     """
 
     template: str = TEMPLATE
@@ -55,15 +55,15 @@ class LeveledHintPrompt:
 
 @component
 class LeveledHint:
-    """Builds the prompt with a hint of one level, which the policy writes.
+    """Lets the policy write a hint of one level, and builds the task's prompt with this hint.
 
-    The prompt is for as many rollouts as the group has. The hint is not trained on. A hint that
-    cannot be extracted or that contains the reference answer is rejected: it has no prompt.
+    As many rollouts answer the prompt as the group has. The hint is not trained on. A hint is
+    rejected if it cannot be extracted or contains the reference answer; then there is no prompt.
 
     Args:
         level: The level, from 1.
-        hint_prompt: The prompt for the hint, from the task and the level.
-        extract_hint: Finds the hint in the generated text; empty if there is none.
+        hint_prompt: Returns the prompt in which the policy is asked for a hint of a level.
+        extract_hint: Returns the hint in the generated text; "" if there is none.
         prefix_text: Text between the prompt and the hint.
     """
 
@@ -76,8 +76,8 @@ class LeveledHint:
         hinted = await self.hinted_task(group.task, actor.fork("hint"))
         if hinted is None:
             return AttemptPrompts()
-        streams = tuple(("hinted", i) for i in range(len(group.rollouts)))
-        return AttemptPrompts((GenerationPrompt(hinted, streams),))
+        stream_labels = tuple(("hinted", i) for i in range(len(group.rollouts)))
+        return AttemptPrompts((GenerationPrompt(hinted, stream_labels),))
 
     async def hinted_task(self, task: Task, actor: Actor) -> Task | None:
         """The task with a hint in its prompt; None if the hint was rejected."""
@@ -90,14 +90,14 @@ class LeveledHint:
 
 @component
 class HintLevel(TaskStatistic):
-    """The level of a task's hints, 0 for none: up after failures, down after successes.
+    """The level of a task's hints, which rises after failures and falls after successes.
 
-    SAGE, Liao et al. (arXiv:2602.03143), the light variant.
+    Level 0 stands for no hint. SAGE, Liao et al. (arXiv:2602.03143), the light variant.
 
     Args:
         max_level: The highest level.
         low: A group with at most this fraction of correct rollouts raises the level by one.
-        high: A group with more than this fraction lowers it by one.
+        high: A group with more than this fraction of correct rollouts lowers the level by one.
         success_threshold: A rollout with a higher reward is correct.
 
     Raises:
@@ -121,8 +121,8 @@ class HintLevel(TaskStatistic):
 
     def __call__(self, state: StatisticState, group: ScoredGroup) -> StatisticState:
         (level,) = state
-        correct = sum(reward > self.success_threshold for reward in group.rewards)
-        accuracy = correct / len(group.rewards)
+        num_correct = sum(reward > self.success_threshold for reward in group.rewards)
+        accuracy = num_correct / len(group.rewards)
         if accuracy <= self.low:
             return (min(level + 1, float(self.max_level)),)
         return (max(level - 1, 0.0) if accuracy > self.high else level,)
@@ -130,14 +130,15 @@ class HintLevel(TaskStatistic):
 
 @component
 class AtHintLevel(SamplerWrapper):
-    """The inner sampler's group, prompted with a hint of the level that the task's history has.
+    """The inner sampler's group for a prompt with a hint, whose level depends on earlier groups.
 
-    SAGE, the light variant: no group is generated twice. A rejected hint leaves the prompt plain.
+    The rollouts are trained with the hint in their prompt. At level 0, or if the hint is rejected,
+    the prompt has no hint. SAGE, the light variant: no group is generated twice.
 
     Args:
         inner: The sampler of the group.
-        level: The statistic that computes the level.
-        hint: Writes the hint; its own level is replaced.
+        level: The statistic of a task's earlier groups that computes the level.
+        hint: Lets the policy write the hint. Its own level is not used.
     """
 
     level: HintLevel = HintLevel()
@@ -148,10 +149,10 @@ class AtHintLevel(SamplerWrapper):
         return Requires(task_statistics=(self.level,))
 
     async def __call__(self, task: Task, env: Env, actor: Actor) -> Group:
-        level = int(task.state(self.level)[0])
+        level_number = int(task.state(self.level)[0])
         hinted = None
-        if level:
-            hint = replace(self.hint, level=level)
-            hinted = await hint.hinted_task(task, actor.fork("hint"))
+        if level_number:
+            hint_writer = replace(self.hint, level=level_number)
+            hinted = await hint_writer.hinted_task(task, actor.fork("hint"))
         group = await self.inner(hinted or task, env, actor)
         return replace(group, task=task)

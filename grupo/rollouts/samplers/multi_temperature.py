@@ -1,7 +1,6 @@
-"""Rollouts at a second temperature, beside those at the policy's own."""
+"""Adds rollouts at another temperature to a group."""
 
 import asyncio
-from dataclasses import replace
 
 from grupo.core.component import component
 from grupo.core.interfaces import Actor, Env, run_rollout, score_group
@@ -15,12 +14,12 @@ from grupo.rollouts.samplers.independent import GroupSampler
 class MultiTemperature:
     """Adds rollouts sampled at a multiple of the policy's temperature to the inner group.
 
-    The reward term `temperature_scaled` is 1 for these and 0 for the others.
+    The reward term `temperature_scaled` is 1 for the added rollouts and 0 for the others.
 
     Args:
         inner: The sampler at the policy's temperature.
-        extra_rollouts: Rollouts at the other temperature.
-        temperature: Factor on the policy's temperature.
+        extra_rollouts: Number of added rollouts.
+        temperature: Factor on the policy's temperature in added rollouts.
     """
 
     inner: GroupSampler
@@ -45,9 +44,8 @@ class MultiTemperature:
         )
         group, rollouts = await asyncio.gather(self.inner(task, env, actor), asyncio.gather(*extra))
         scaled = await score_group(task, env, rollouts)
-        annotated = [
-            replace(rollout, reward_terms={**rollout.reward_terms, "temperature_scaled": is_scaled})
-            for is_scaled, members in ((0.0, group.rollouts), (1.0, scaled.rollouts))
-            for rollout in members
-        ]
-        return replace(group, rollouts=tuple(annotated))
+        return group.with_rollouts(
+            rollout.with_reward_terms({"temperature_scaled": is_scaled})
+            for is_scaled, of_group in ((0.0, group), (1.0, scaled))
+            for rollout in of_group.rollouts
+        )

@@ -17,7 +17,7 @@ class ParaphraseSampler:
     PS-GRPO, Hamman et al. (arXiv:2510.04392).
 
     Args:
-        rollouts_per_prompt: Rollouts of each prompt.
+        rollouts_per_prompt: Number of rollouts of each prompt.
         column: Column with the list of prompts.
     """
 
@@ -30,8 +30,8 @@ class ParaphraseSampler:
 
     async def __call__(self, task: Task, env: Env, actor: Actor) -> Group:
         rollouts = [
-            run_rollout(replace(task, prompt=prompt), env, actor.fork(i, k))
-            for i, prompt in enumerate(task.columns[self.column])
-            for k in range(self.rollouts_per_prompt)
+            run_rollout(replace(task, prompt=prompt), env, actor.fork(prompt_index, i))
+            for prompt_index, prompt in enumerate(task.columns[self.column])
+            for i in range(self.rollouts_per_prompt)
         ]
         return await score_group(task, env, await asyncio.gather(*rollouts))

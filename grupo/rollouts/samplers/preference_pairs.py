@@ -1,4 +1,4 @@
-"""Given pairs of a chosen and a rejected answer, and given answers with a label."""
+"""Groups of given answers: pairs of a chosen and a rejected answer, and answers with a label."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -19,14 +19,14 @@ SOURCE = "preference"
 class PreferencePairs:
     """A group of given answers: the chosen ones with reward 1, the rejected ones with reward 0.
 
-    The policy generates nothing. A column holds one answer or a list of answers, each a text or the
-    messages after the prompt (docs/preferences.md).
+    The policy generates nothing. A column has one answer or a list of answers. An answer is a text,
+    or the messages after the prompt (docs/preferences.md).
 
     Args:
         chosen: Column of the chosen answers.
         rejected: Column of the rejected answers.
-        reward_terms: Reward terms that are kept; the environment scores the answers if there are
-            any, and its total reward is ignored.
+        reward_terms: Reward terms that the environment computes for the answers. Its total reward
+            is not used. With (), the environment scores nothing.
     """
 
     chosen: str = "chosen"
@@ -57,7 +57,7 @@ class PreferencePairs:
         return chosen, rejected
 
     def solve(self, task: Task) -> Sequence[Demonstration]:
-        """All answers of a task, the chosen ones first; none of a held-out task without pairs."""
+        """All answers of a task, the chosen ones first; a held-out task may have none."""
         if not self._has_column(task):
             return []
         chosen, rejected = self.both(task)
@@ -79,7 +79,7 @@ class PreferencePairs:
 
 @component
 class LabelledAnswers:
-    """A group of one given answer, whose reward is its label: 1 if it is good, else 0.
+    """A group of one given answer. Its reward is its label: 1 for a good answer, else 0.
 
     The policy generates nothing.
 
@@ -110,7 +110,7 @@ class LabelledAnswers:
 
 
 def given_rollouts(actor: Actor, answers: Sequence[Demonstration]) -> Sequence[Rollout]:
-    """A rollout for each given answer, each of whose turns ends with an end token."""
+    """A rollout for each given answer; every turn of it ends with an end token."""
     return [replace(actor.demonstrate(answer), source=SOURCE) for answer in answers]
 
 

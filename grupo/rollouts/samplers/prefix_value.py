@@ -1,8 +1,8 @@
-"""The worth of beginnings of rollouts, measured by completions that are not trained on."""
+"""Values of beginnings of rollouts, measured by completions that are not trained on."""
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import isnan
 
 from grupo.core.component import component
@@ -21,40 +21,39 @@ StateKey = tuple[tuple[object, ...], ...]
 
 @dataclass(frozen=True)
 class _State:
-    """A cut of a rollout, and what its completions depend on."""
+    """The state of a rollout after its first items, from which completions are generated."""
 
-    rollout: int
-    cut: int
+    rollout_index: int
+    cut: int  # number of items before the cut
     prefix: Prefix
 
     @property
     def key(self) -> StateKey:
-        """Equal for rollouts that share this beginning."""
+        """Identifies the state: rollouts that share this beginning have the same key."""
         turns = self.prefix.rollout.turns
         return tuple((response.observation, response.items) for _, response in turns)
 
 
 @component
 class PrefixValue(SamplerWrapper):
-    """Estimates the value of beginnings of the inner sampler's rollouts: the mean reward of
-    `completions` fresh continuations of each.
+    """Estimates the values of beginnings of the inner sampler's rollouts.
 
-    The completions are generated, and counted as generated tokens, but not returned: they are
-    not trained on. Rollouts that share a beginning share its completions. Step values, both 0
-    elsewhere: `prefix_cut` is 1 at the item after each measured beginning, where `prefix_value` is
-    its value, that is the value of the state before the item. A beginning of which no completion
-    could be scored has no cut.
+    The value of a beginning is the mean reward of `completions` new continuations of it. Their
+    tokens are counted as generated, but they do not join the group. Rollouts that share a beginning
+    share its completions. Two step values are set at the item after each measured beginning:
+    `prefix_cut` is 1, and `prefix_value` is the value of the beginning. Both are 0 at other items.
+    If no completion could be scored, the beginning counts as not measured.
 
-    A completion inside an answer continues it with one response; later turns follow the inner
-    sampler's turn strategy. A flow policy continues from the latents of the beginning; at 0 items,
-    it begins with fresh noise.
+    If a beginning ends inside an answer, a completion continues the answer with one response. Later
+    turns follow the inner sampler's turn strategy. A flow policy continues from the latents of the
+    beginning. If the beginning has no items, it starts from new noise.
 
     VinePPO (arXiv:2410.01679); SPO (arXiv:2505.23564).
 
     Args:
         inner: The sampler of the rollouts.
-        at: Where rollouts are cut.
-        completions: Continuations of each beginning (n in the papers).
+        at: Chooses where rollouts are cut.
+        completions: Number of continuations of each beginning (n in the papers).
 
     Raises:
         ConfigError: When it samples, if rollouts play games against one another.
@@ -71,15 +70,15 @@ class PrefixValue(SamplerWrapper):
             if not rollout.error and not rollout.unfinished
             for cut in self.at(rollout, actor)
         ]
-        distinct = {state.key: state for state in reversed(states)}
-        means = await self._values(task, env, actor, [*distinct.values()])
-        values = dict(zip(distinct, means, strict=True))
-        measured = [
-            {s.cut: values[s.key] for s in states if s.rollout == i and not isnan(values[s.key])}
-            for i in range(len(group.rollouts))
-        ]
-        pairs = zip(group.rollouts, measured, strict=True)
-        return replace(group, rollouts=tuple(with_values(*pair) for pair in pairs))
+        first_by_key = {state.key: state for state in reversed(states)}
+        means = await self._values(task, env, actor, [*first_by_key.values()])
+        value_of_key = dict(zip(first_by_key, means, strict=True))
+        values_by_cut: list[dict[int, float]] = [{} for _ in group.rollouts]
+        for state in states:
+            if not isnan(value := value_of_key[state.key]):
+                values_by_cut[state.rollout_index][state.cut] = value
+        pairs = zip(group.rollouts, values_by_cut, strict=True)
+        return group.with_rollouts(with_values(*pair) for pair in pairs)
 
     async def _values(
         self, task: Task, env: Env, actor: Actor, states: Sequence[_State]
@@ -90,12 +89,12 @@ class PrefixValue(SamplerWrapper):
                 continue_rollout(
                     task,
                     env,
-                    actor.fork("prefix", s.rollout, s.cut, k),
-                    s.prefix,
+                    actor.fork("prefix", state.rollout_index, state.cut, i),
+                    state.prefix,
                     self.turn_strategy,
                 )
-                for s in states
-                for k in range(self.completions)
+                for state in states
+                for i in range(self.completions)
             )
         )
         if not completions:
@@ -116,15 +115,14 @@ def _state_at(actor: Actor, rollout: Rollout, index: int, cut: int) -> _State:
 
 
 def with_values(rollout: Rollout, values: Mapping[int, float]) -> Rollout:
-    """The rollout with the values of its beginnings, by their number of items, as step values."""
+    """The rollout with values of its beginnings, by their numbers of items, as step values."""
     items = range(rollout.length)
-    measured = {
-        PREFIX_VALUE: tuple(values.get(i, 0.0) for i in items),
-        PREFIX_CUT: tuple(float(i in values) for i in items),
-    }
-    return replace(rollout, step_values={**rollout.step_values, **measured})
+    value_of_item = tuple(values.get(i, 0.0) for i in items)
+    is_cut = tuple(float(i in values) for i in items)
+    return rollout.with_step_values({PREFIX_VALUE: value_of_item, PREFIX_CUT: is_cut})
 
 
 def _mean_reward(rollouts: Sequence[Rollout]) -> float:
+    """The mean reward of the rollouts that could be scored; NaN if there are none."""
     rewards = [rollout.reward for rollout in rollouts if not rollout.error]
     return sum(rewards) / len(rewards) if rewards else float("nan")

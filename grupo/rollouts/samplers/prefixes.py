@@ -1,9 +1,11 @@
 """Beginnings of rollouts, and their continuations."""
 
+import asyncio
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from grupo.core.interfaces import Actor, Env, TurnStrategy, run_rollout
-from grupo.core.types import Rollout, Task
+from grupo.core.interfaces import Actor, Env, TurnStrategy, run_rollout, score_group
+from grupo.core.types import Group, Rollout, Task
 from grupo.util.errors import ConfigError
 
 
@@ -12,8 +14,8 @@ class Prefix:
     """The beginning of a rollout.
 
     Args:
-        rollout: Its turns, the last of which may be cut.
-        is_open: The last answer is cut, and the policy continues it.
+        rollout: The turns of the beginning; the last answer may be cut.
+        is_open: Whether the policy continues the last answer, instead of a new turn.
     """
 
     rollout: Rollout = Rollout()
@@ -26,15 +28,16 @@ def prefix_at(actor: Actor, rollout: Rollout, num_items: int) -> Prefix:
     Raises:
         ConfigError: The rollout has no item after that beginning.
     """
-    start = 0
+    start = 0  # number of items before the response
     for i, (_, response) in enumerate(rollout.turns):
         before = Rollout(rollout.turns[:i], role=rollout.role, source=rollout.source)
         if num_items == start and response.observation:
             return Prefix(before)
+        if num_items == start and response.items:
+            return Prefix(before, is_open=True)
         if num_items < start + len(response.items):
-            through = replace(before, turns=rollout.turns[: i + 1])
-            is_cut = num_items > start
-            return Prefix(actor.truncate(through, num_items - start) if is_cut else before, True)
+            through_response = replace(before, turns=rollout.turns[: i + 1])
+            return Prefix(actor.truncate(through_response, num_items - start), is_open=True)
         start += len(response.items)
     raise ConfigError(
         f"sampler: it cuts a rollout of {start} items after {num_items}. Allowed: 0 to {start - 1}."
@@ -44,8 +47,16 @@ def prefix_at(actor: Actor, rollout: Rollout, num_items: int) -> Prefix:
 async def continue_rollout(
     task: Task, env: Env, actor: Actor, prefix: Prefix, turn_strategy: TurnStrategy
 ) -> Rollout:
-    """A rollout that begins with `prefix`: an open answer is continued with one response."""
+    """A rollout that begins with `prefix`. An open answer is first continued with one response."""
     rollout = prefix.rollout
     if prefix.is_open:
         rollout = rollout.append_turn("", await actor(rollout, ""))
     return await run_rollout(task, env, actor, rollout, turn_strategy)
+
+
+async def finish_and_score(
+    task: Task, env: Env, actor: Actor, rollouts: Sequence[Rollout]
+) -> Group:
+    """Continue each rollout until the environment ends it, and score the rollouts as a group."""
+    finished = (run_rollout(task, env, actor.fork("on", i), x) for i, x in enumerate(rollouts))
+    return await score_group(task, env, await asyncio.gather(*finished))

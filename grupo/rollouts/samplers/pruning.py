@@ -1,4 +1,4 @@
-"""Pruning: generation of some rollouts is stopped early, by the predicted quality of a rollout."""
+"""Pruning: some rollouts are stopped early, depending on their predicted quality."""
 
 import asyncio
 import math
@@ -87,8 +87,7 @@ class _PartialRollout:
     Args:
         actor: The actor that generates the rollout.
         rollout: The rollout.
-        score: Predicted probability that the rollout will be correct; -1 for a rollout that ended
-            before the pruning length.
+        score: Predicted probability of a correct rollout; -1 if it ended before this length.
     """
 
     actor: Actor
@@ -100,10 +99,10 @@ class _PartialRollout:
 class EarlyPruning:
     """Generates rollouts and stops some of them when they are `prune_at` tokens long.
 
-    At this length, the quality head scores a rollout. The first `always_keep` rollouts of the group
-    always continue. Of the other rollouts with a score, the fraction `keep_fraction` continues,
-    rounded up to a whole number. `balanced_subset` chooses them so that about half of them will be
-    correct, by the `posterior` probability of each score. A pruned rollout has the error
+    At this length, the quality head computes a score of each rollout. The first `always_keep`
+    rollouts of the group always continue. Among the other rollouts with a score, `balanced_subset`
+    chooses the fraction `keep_fraction` to continue, so that about half of the chosen ones will be
+    correct. `posterior` gives the probability of this for a score. A pruned rollout has the error
     `PRUNED_BY_SAMPLER`, and the environment does not score it.
 
     The reward term `quality` is the score, or -1 for a rollout without a score. The step value
@@ -113,8 +112,8 @@ class EarlyPruning:
 
     Args:
         group_size: Number of rollouts that are started.
-        keep_fraction: Fraction that continues of the rollouts with a score, apart from the first
-            `always_keep` rollouts of the group.
+        keep_fraction: Fraction of the rollouts with a score that continue, rounded up to a whole
+            number. The first `always_keep` rollouts of the group are not counted.
         prune_at: Length in tokens at which rollouts are pruned.
         max_new_tokens_after: Largest number of tokens that a rollout generates after this length.
         always_keep: Number of rollouts that are never pruned.
@@ -151,7 +150,7 @@ class EarlyPruning:
             for i, partial in enumerate(partial_rollouts)
             if i not in kept_indices
         ]
-        return replace(group, rollouts=(*finished, *pruned))
+        return group.with_rollouts((*finished, *pruned))
 
     def kept_indices(self, scores: Sequence[float]) -> Sequence[int]:
         """Indices of the rollouts that are not pruned.
@@ -190,19 +189,15 @@ class EarlyPruning:
         """The rollout with the score of its partial rollout and the position of the score."""
         has_score = float(partial.score >= 0)
         position = (0.0,) * self.prune_at + (has_score,) + (0.0,) * rollout.length
-        return replace(
-            rollout,
-            reward_terms={**rollout.reward_terms, "quality": partial.score},
-            step_values={**rollout.step_values, "score_position": position[: rollout.length]},
-        )
+        annotated = rollout.with_reward_terms({"quality": partial.score})
+        return annotated.with_step_values({"score_position": position[: rollout.length]})
 
 
 def balanced_subset(success_prob: Mapping[int, float], count: int) -> frozenset[int]:
     """The subset of `count` rollouts of which about half will be correct.
 
-    A subset consists of the rollouts with the highest probabilities and of those with the lowest
-    ones. How many of each it has is chosen such that the sum of the probabilities is nearest to
-    count / 2.
+    The subset has the k rollouts with the highest probabilities, and the `count` - k rollouts with
+    the lowest ones. k is chosen so that the sum of the probabilities is nearest to `count` / 2.
 
     Args:
         success_prob: Probability that a rollout is correct, by the index of the rollout.

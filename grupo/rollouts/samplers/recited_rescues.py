@@ -1,4 +1,4 @@
-"""Correct answers that were found with help, recited behind the plain prompt as well."""
+"""Copies of correct answers that were found with help, as answers to the task's own prompt."""
 
 from dataclasses import replace
 
@@ -14,13 +14,13 @@ RECITED = "recited"  # `Rollout.source` of a copy
 
 @component
 class WithRecitedRescues(SamplerWrapper):
-    """Adds a copy of every correct rollout of some attempts, recited behind the plain prompt.
+    """Adds a copy of each correct rollout with a given source, with the task's own prompt.
 
-    Copies are not sampled, keep their rewards, and have the source "recited".
+    A copy keeps the reward, has the source "recited", and is marked as not sampled.
 
     Args:
-        inner: The sampler, a `Rescue`.
-        sources: Sources of the attempts whose rollouts are copied.
+        inner: The sampler of the group, a `Rescue`.
+        sources: Values of `Rollout.source` whose rollouts are copied.
         success_threshold: A rollout with a higher reward is correct.
     """
 
@@ -34,4 +34,4 @@ class WithRecitedRescues(SamplerWrapper):
             for rollout in group.rollouts
             if rollout.source in self.sources and rollout.reward > self.success_threshold
         ]
-        return replace(group, rollouts=(*group.rollouts, *copies))
+        return group.with_rollouts((*group.rollouts, *copies))

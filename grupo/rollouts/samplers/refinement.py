@@ -1,4 +1,4 @@
-"""Revisions of a group's best rollout towards what it lacks."""
+"""Revisions of a group's best rollout, which is shown with the items that it lacks."""
 
 from collections.abc import Callable, Mapping, Sequence
 
@@ -15,11 +15,12 @@ REFINE = "\n\nAn answer: {answer}\n\nIt lacks:\n{items}\n\nWrite a better answer
 
 @component
 class FailedItems:
-    """The criteria of the items of a task's rubric that a rollout does not meet.
+    """The criteria of a task's rubric that a rollout does not meet.
 
     Args:
-        column: Column of the rubric: a list of objects with `name` and `criterion`.
-        reward_term: Name of the rubric's reward; the score of an item is `<reward_term>/<name>`.
+        column: Column of the rubric: a list of items with the fields `name` and `criterion`.
+        reward_term: Name of the rubric's reward term. A criterion is not met if the reward term
+            `<reward_term>/<name>` is below 1/2.
     """
 
     column: str = "rubric"
@@ -40,9 +41,9 @@ class FailedItems:
 
 @component
 class RefineBest:
-    """Builds the prompt for one revision of the group's best rollout, with the items that it lacks.
+    """Builds the prompt for one revision of the group's best rollout.
 
-    A rollout that lacks no item is not revised.
+    The prompt lists the items that the rollout lacks. If it lacks none, there is no prompt.
 
     Args:
         lacks: Returns the items that a rollout of a task lacks, each as a text.
@@ -53,10 +54,10 @@ class RefineBest:
     instruction: str = REFINE
 
     async def __call__(self, group: Group, env: Env, actor: Actor) -> AttemptPrompts:
-        best = best_answers(group.rollouts)[:1]
-        lacking = [text for rollout in best for text in self.lacks(group.task, rollout)]
-        if not lacking:
+        ranked = best_answers(group.rollouts)
+        lacking_items = self.lacks(group.task, ranked[0]) if ranked else ()
+        if not lacking_items:
             return AttemptPrompts()
-        text = self.instruction.format(answer=best[0].text, items="\n".join(lacking))
-        revised_task = append_to_prompt(group.task, text)
-        return AttemptPrompts((GenerationPrompt(revised_task, (("refined",),)),))
+        text = self.instruction.format(answer=ranked[0].text, items="\n".join(lacking_items))
+        revision_task = append_to_prompt(group.task, text)
+        return AttemptPrompts((GenerationPrompt(revision_task, (("refined",),)),))

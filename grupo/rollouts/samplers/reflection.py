@@ -1,14 +1,13 @@
-"""Reflection: a task that failed before, prompted again with one of its failed rollouts."""
+"""Reflection: a task that usually fails is prompted again with one of its failed rollouts."""
 
 import asyncio
-from dataclasses import replace
 
 from grupo.core.component import component
 from grupo.core.interfaces import Actor, Env
 from grupo.core.kept_rollouts import BestAndWorst
 from grupo.core.numbers import NumberOrSchedule
 from grupo.core.requires import Provides, Requires
-from grupo.core.types import Group, Rollout, Task
+from grupo.core.types import Group, Task
 from grupo.rollouts.samplers.hints import append_to_prompt
 from grupo.rollouts.samplers.wrapper import SamplerWrapper
 
@@ -18,19 +17,20 @@ RETRY_INSTRUCTION = "\n\nThink about what is wrong with it, and answer again."
 
 @component
 class WithReflection(SamplerWrapper):
-    """Adds a second group prompted with a failed rollout, for tasks that usually fail.
+    """Adds rollouts whose prompt shows a failed rollout, for tasks that usually fail.
 
-    A task usually fails if the mean reward of its `replays` is below `failure_threshold`. One
-    replay with a reward below the threshold is put between `prefix_text` and `retry_instruction` at
-    the end of the prompt. The reward term `saw_failure` is 1 for the second group, 0 for the first.
+    A task usually fails if the mean reward of its `replays`, rollouts of earlier steps, is below
+    `failure_threshold`. A second inner group is then generated and joined to the first. At the end
+    of its prompt are `prefix_text`, a random replay with a reward below the threshold, and
+    `retry_instruction`. The reward term `saw_failure` is 1 for the second group, 0 for the first.
 
     R^3, in-context self-reflection. Jiang et al. (arXiv:2601.19620), section 3.1.
 
     Args:
         inner: The sampler of both groups.
-        failure_threshold: Mean reward below which a task fails.
+        failure_threshold: Mean reward below which a task usually fails.
         prefix_text: Text before the failed rollout.
-        retry_instruction: Text after it.
+        retry_instruction: Text after the failed rollout.
     """
 
     failure_threshold: NumberOrSchedule = 0.25
@@ -50,12 +50,8 @@ class WithReflection(SamplerWrapper):
             retry_task = append_to_prompt(task, text)
             groups.append(self.inner(retry_task, env, actor.fork("reflected")))
         annotated = (
-            _with_reflected_term(rollout, float(i))
+            rollout.with_reward_terms({"saw_failure": float(i)})
             for i, group in enumerate(await asyncio.gather(*groups))
             for rollout in group.rollouts
         )
         return Group(task, tuple(annotated))
-
-
-def _with_reflected_term(rollout: Rollout, reflected: float) -> Rollout:
-    return replace(rollout, reward_terms={**rollout.reward_terms, "saw_failure": reflected})

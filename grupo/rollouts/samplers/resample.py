@@ -9,11 +9,11 @@ from grupo.rollouts.samplers.base import Sampler
 
 @component
 class ResampleUntilInformative:
-    """Generates the group of a task again while all its rewards are equal.
+    """Generates the group of a task again as long as all its rewards are equal.
 
     Args:
         inner: The sampler of the groups.
-        max_tries: Groups that are generated at most, the first included.
+        max_tries: Largest number of groups that are generated, the first included.
     """
 
     inner: Sampler

@@ -7,7 +7,7 @@ another prompt, such as one with a hint. `merge` merges the scored rollouts into
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import chain
 from typing import Protocol
 
@@ -37,7 +37,7 @@ class GenerationPrompt:
     Args:
         task: The group's task, with the prompt of the attempt in place of its own prompt.
         stream_labels: For each rollout, the label of its random stream, as `Actor.fork` takes it.
-        reward_terms: Reward terms that are added to those of the environment.
+        reward_terms: Reward terms that the rollouts get besides those of the environment.
     """
 
     task: Task
@@ -124,14 +124,14 @@ class Attempt:
         added_terms = [prompt.reward_terms for prompt, answers in pairs for _ in answers]
         scored = (await score_group(task, env, rollouts)).rollouts
         return [
-            replace(rollout, reward_terms={**rollout.reward_terms, **terms})
+            rollout.with_reward_terms(terms)
             for rollout, terms in zip(scored, added_terms, strict=True)
         ]
 
 
 @component
 class AllIncorrect:
-    """True for a group with scored rollouts, none of which has a reward above the threshold.
+    """True for a group with scored rollouts if no reward is above the threshold.
 
     Args:
         success_threshold: A rollout with a higher reward is correct.
@@ -170,14 +170,10 @@ class Rescue(SamplerWrapper):
             if not self.when(group):
                 break
             # `number` also counts the attempts of inner `Rescue` samplers, so that no two attempts
-            # have the same random streams; attempt 0 needs no fork, because its labels, such as
-            # ("hinted", 0), are not those of the inner sampler
+            # have the same random streams. Attempt 0 needs no fork: the labels of its streams, such
+            # as ("hinted", 0), differ from those of the inner sampler.
             group = await attempt(group, env, actor.fork("attempt", number) if number else actor)
-        term_names = sorted(merged_provides(self.attempts).reward_terms)
-        return replace(group, rollouts=tuple(_with_terms(r, term_names) for r in group.rollouts))
-
-
-def _with_terms(rollout: Rollout, names: Sequence[str]) -> Rollout:
-    """The rollout with a reward term of each name; terms that it lacks are 0."""
-    missing = {name: 0.0 for name in names if name not in rollout.reward_terms}
-    return replace(rollout, reward_terms={**rollout.reward_terms, **missing})
+        zeros = dict.fromkeys(sorted(merged_provides(self.attempts).reward_terms), 0.0)
+        return group.with_rollouts(
+            r.with_reward_terms({**zeros, **r.reward_terms}) for r in group.rollouts
+        )

@@ -1,4 +1,4 @@
-"""Resets: rollouts that start from the middle of a demonstration."""
+"""Resets: rollouts that start in the middle of a demonstration."""
 
 import asyncio
 from collections.abc import Sequence
@@ -16,18 +16,18 @@ from grupo.rollouts.samplers.prefixes import Prefix, continue_rollout, prefix_at
 
 @component
 class Reset(GroupSampler):
-    """Independent rollouts that start, all of a group, from one state of a demonstration.
+    """Independent rollouts that all start from one random state of a demonstration.
 
-    With probability `chance` a group begins with the first h items of the demonstration, for h
-    uniform from 0 to its length less 1, in items (tokens). They are not trained on, and the policy
-    continues to the end of the task. Otherwise, with h = 0, and for a task without demonstration,
-    the rollouts are those of `GroupSampler`, bit for bit.
+    With probability `chance`, the rollouts of a group begin with the first h items (tokens) of the
+    demonstration. h is drawn uniformly from 0 to the demonstration's length minus 1. These items
+    are not trained on, and the policy continues to the end of the task. If the group is not reset,
+    h is 0, or the task has no demonstration, the rollouts are bitwise those of `GroupSampler`.
 
     DRPO, Chang et al. (arXiv:2404.08495).
 
     Args:
-        group_size: Rollouts in a group.
-        turn_strategy: How the policy takes a turn, after the demonstration.
+        group_size: Number of rollouts in a group.
+        turn_strategy: Generates the response to one observation, after the demonstration.
         column: Column of the demonstration: a text, or the texts of its turns in order.
         chance: Probability that a group is reset (beta in the paper).
     """
@@ -53,8 +53,10 @@ class Reset(GroupSampler):
         rng = actor.rng("reset")
         if self.column not in task.columns or rng.random() >= self.chance:
             return Prefix()
-        shown = await rolled_in(task, env, actor, task.columns[self.column])
-        return prefix_at(actor, shown, rng.randrange(shown.length)) if shown.length else Prefix()
+        demonstration = await rolled_in(task, env, actor, task.columns[self.column])
+        if not demonstration.length:
+            return Prefix()
+        return prefix_at(actor, demonstration, rng.randrange(demonstration.length))
 
 
 async def rolled_in(task: Task, env: Env, actor: Actor, texts: str | Sequence[str]) -> Rollout:
@@ -62,9 +64,9 @@ async def rolled_in(task: Task, env: Env, actor: Actor, texts: str | Sequence[st
 
     Args:
         task: The task.
-        env: Answers the texts; it may end the rollout before the last one.
+        env: Replies to the texts; it may end the rollout before the last text.
         actor: Encodes the texts.
-        texts: The text of the only turn, or that of each.
+        texts: The text of each turn, or the text of the only turn.
     """
     rollout = Rollout()
     for text in (texts,) if isinstance(texts, str) else texts:

@@ -1,9 +1,8 @@
-"""Forced rethinking: finished rollouts are continued behind a forced text, the trigger."""
+"""Forced rethinking: finished rollouts are continued after a forced text, the trigger."""
 
 import asyncio
 from bisect import bisect_right
 from collections.abc import Sequence
-from dataclasses import replace
 from random import Random
 from typing import Protocol
 
@@ -18,22 +17,23 @@ from grupo.rollouts.turns.forced_start import append_forced, with_trained_text
 
 
 class Trigger(Protocol):
-    """Chooses the text that is forced behind a rollout, by the correctness of the rollout."""
+    """Chooses the text that is forced after a rollout, by the correctness of the rollout."""
 
     def __call__(self, is_correct: bool, rng: Random, /) -> str: ...
 
 
 @component
 class RandomTrigger:
-    """Draws a text for correct rollouts or for wrong rollouts, or a text for both.
+    """Draws a text that depends on the correctness of the rollout, or one of several other texts.
 
-    With probability 1/2 the text is `if_correct` or `if_wrong`; otherwise it is drawn from `texts`.
-    The defaults are those of the authors' code of VL-Rethinker, Wang et al. (arXiv:2504.08837).
+    With probability 1/2, the text is `if_correct` for a correct rollout and `if_wrong` for a wrong
+    one. With probability 1/2, it is drawn from `texts`. The defaults are those of the authors' code
+    of VL-Rethinker, Wang et al. (arXiv:2504.08837).
 
     Args:
-        texts: Pairs of a text for both kinds of rollouts and the weight with which it is drawn.
-        if_correct: Text for correct rollouts. With "", it is always drawn from `texts`.
-        if_wrong: Text for wrong rollouts. With "", it is always drawn from `texts`.
+        texts: Pairs of a text and the weight with which it is drawn.
+        if_correct: Text for correct rollouts. With "", their text is always drawn from `texts`.
+        if_wrong: Text for wrong rollouts. With "", their text is always drawn from `texts`.
 
     >>> RandomTrigger((("Wait", 1.0),), if_correct="", if_wrong="")(True, Random(0))
     'Wait'
@@ -59,14 +59,14 @@ class RandomTrigger:
 
 @component
 class ForcedRethinking(SamplerWrapper):
-    """Continues finished rollouts behind a forced text; correct continuations replace rollouts.
+    """Continues finished rollouts after a forced text; correct continuations replace rollouts.
 
-    A rollout is continued with probability `chance`, unless the token limit ended the rollout. The
-    end token is removed, and with probability `cut_chance` the rollout is also cut back before its
-    answer. The trigger is forced, and the policy generates a continuation. A correct continuation
-    of an allowed length replaces the rollout that it continues, for at most `max_per_group`
-    rollouts of a group. The trigger is trained on as if the policy had sampled it. The reward term
-    `rethought` is 1 for each rollout of the group whose text contains the marker, else 0.
+    A rollout is continued with probability `chance`, unless the token limit ended it. Its end token
+    is removed, and with probability `cut_chance` it is also cut back before its answer. The trigger
+    is forced, and the policy generates a continuation. A correct continuation of an allowed length
+    replaces the rollout that it continues. At most `max_per_group` rollouts of a group are
+    replaced. The trigger is trained on as if the policy had sampled it. The reward term `rethought`
+    is 1 for each rollout of the group whose text contains the marker, else 0.
 
     VL-Rethinker, Wang et al. (arXiv:2504.08837).
 
@@ -74,13 +74,13 @@ class ForcedRethinking(SamplerWrapper):
         inner: The sampler of the group.
         trigger: Chooses the forced text.
         chance: Probability that a rollout is continued.
-        cut_chance: Probability that a rollout which is continued is first cut back.
+        cut_chance: Probability that a continued rollout is first cut back.
         cut_before: Texts before which a rollout is cut back, as in `cut_back`.
         max_per_group: Largest number of rollouts of a group that are replaced.
         min_tokens: Smallest number of generated tokens in a continuation that replaces a rollout.
         max_tokens: Largest number of generated tokens in a continuation that replaces a rollout.
         temperature: Factor on the policy's temperature in continuations.
-        marker: Text that tells that a rollout rethinks, in lower case.
+        marker: Text, in lower case, by which a rollout that rethinks is recognised.
         success_threshold: A rollout with a higher reward is correct.
     """
 
@@ -110,7 +110,7 @@ class ForcedRethinking(SamplerWrapper):
         accepted = [(i, rollout) for i, rollout in pairs if self._is_accepted(rollout)]
         replacements = dict(accepted[: self.max_per_group])
         rollouts = (replacements.get(i, rollout) for i, rollout in enumerate(group.rollouts))
-        return replace(group, rollouts=tuple(map(self._with_term, rollouts)))
+        return group.with_rollouts(map(self._with_term, rollouts))
 
     def _is_chosen(self, index: int, rollout: Rollout, actor: Actor) -> bool:
         """Whether the rollout at this index of the group is continued."""
@@ -143,7 +143,7 @@ class ForcedRethinking(SamplerWrapper):
 
     def _with_term(self, rollout: Rollout) -> Rollout:
         rethought = float(self.marker in rollout.text.lower())
-        return replace(rollout, reward_terms={**rollout.reward_terms, "rethought": rethought})
+        return rollout.with_reward_terms({"rethought": rethought})
 
 
 def without_end(rollout: Rollout, actor: Actor) -> Rollout:
@@ -157,9 +157,8 @@ def without_end(rollout: Rollout, actor: Actor) -> Rollout:
 def cut_back(rollout: Rollout, actor: Actor, texts: Sequence[str]) -> Rollout:
     """The rollout with its last response cut before texts.
 
-    The response is cut before the last occurrence of the first text, then what is left is cut
-    before the last occurrence of the second text, and so on. A text that does not occur is skipped.
-    At least one item of the response is kept.
+    The response is cut before the last occurrence of the first text. What remains is cut before the
+    last occurrence of the second text, and so on. At least one item of the response is kept.
 
     Args:
         rollout: The rollout.
@@ -173,8 +172,10 @@ def cut_back(rollout: Rollout, actor: Actor, texts: Sequence[str]) -> Rollout:
         remaining = head if separator else remaining
     if remaining == last.text:
         return rollout
-    counts = range(1, len(last.items) + 1)
-    count = bisect_right(
-        counts, len(remaining), key=lambda n: len(actor.truncate(rollout, n).turns[-1][1].text)
+    # the largest number of items whose text is not longer than the remaining text
+    num_items = bisect_right(
+        range(1, len(last.items) + 1),
+        len(remaining),
+        key=lambda n: len(actor.truncate(rollout, n).turns[-1][1].text),
     )
-    return actor.truncate(rollout, max(1, count))
+    return actor.truncate(rollout, max(1, num_items))

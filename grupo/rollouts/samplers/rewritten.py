@@ -1,4 +1,4 @@
-"""Tasks that the policy rewrites for itself: simpler where they are hard, varied where medium."""
+"""Rewrites of a task by the policy: a hard task is simplified, a medium one is varied."""
 
 import asyncio
 from collections.abc import Callable, Sequence
@@ -16,7 +16,7 @@ from grupo.core.types import Group, Rollout, Task
 from grupo.rollouts.samplers.hints import append_to_prompt, leaks_answer
 from grupo.rollouts.samplers.wrapper import SamplerWrapper
 
-PART = "part"
+PART = "part"  # name of the reward term
 SIMPLIFY = "\n\nReword this problem so that it is simpler and has the same answer."
 VARY = "\n\nReword this problem differently, with the same answer."
 
@@ -28,22 +28,24 @@ def whole_text(text: str) -> str:
 
 @component
 class Rewritten(SamplerWrapper):
-    """Adds rewrites of a task by the policy, and the answers to those that are informative.
+    """Adds the policy's rewrites of a task to the group, and answers to these rewrites.
 
-    A task of which a fraction of at most `hard` of the rollouts is correct is to be simplified, one
-    of at most `medium` to be varied; others are left as they are. The answers to each rewrite are
-    scored as answers to the task: its reference answer cannot change. The answers to a
-    rewrite are kept if some are correct and some are not. The reward of a rewrite, of source
-    "rewrite", is the accuracy of its answers minus that of the task's. A rewrite that adds the
-    reference answer is not answered, and its accuracy is 0.
+    The accuracy of a task is the fraction of correct rollouts in the group. A task with an accuracy
+    of at most `hard` is simplified, and another one of at most `medium` is varied. An easier task
+    is not rewritten. The reference answer of a rewrite is that of the task. The answers to a
+    rewrite are kept if some of them are correct and some are not.
 
-    The reward term `part` is 0 for answers to the task, 1 for rewrites and 2, 3, … for the answers
-    to each of them: `GroupedBy(estimator, ByRewardTerm("part"))` compares them apart. Generated
-    tokens are counted, kept or not. CLPO, Zhang et al. (arXiv:2509.25004).
+    The reward of a rewrite is the accuracy of its answers minus the accuracy of the task. A rewrite
+    that adds the reference answer to the prompt is not answered, and its answers count as wrong.
+    The source of rewrites is "rewrite".
+
+    The reward term `part` is 0 for answers to the task, 1 for rewrites, and 2, 3, … for the answers
+    to the first, the second, … rewrite. `GroupedBy(estimator, ByRewardTerm("part"))` compares only
+    rollouts of the same part. CLPO, Zhang et al. (arXiv:2509.25004).
 
     Args:
         inner: The sampler of the answers.
-        rewrites: Rewrites of a task.
+        rewrites: Number of rewrites of a task.
         hard: Largest accuracy of a hard task.
         medium: Largest accuracy of a medium task.
         simplify: Text at the end of the prompt for rewrites of a hard task.
@@ -83,10 +85,10 @@ class Rewritten(SamplerWrapper):
             rollouts += _in_part([rewrite for rewrite, _ in pairs], 1)
             for part, (_, answers) in enumerate(pairs, 2):
                 rollouts += _in_part(answers, part)
-        return replace(group, rollouts=tuple(rollouts))
+        return group.with_rollouts(rollouts)
 
     def _instruction(self, group: Group) -> str:
-        """The instruction for rewrites; "" for a solved task, or one without scored answers."""
+        """The instruction for rewrites; "" for an easy task or if no answer could be scored."""
         if all(rollout.error for rollout in group.rollouts):
             return ""
         accuracy = self.accuracy(group.rollouts)
@@ -95,41 +97,38 @@ class Rewritten(SamplerWrapper):
         return self.vary if accuracy <= self.medium else ""
 
     def accuracy(self, rollouts: Sequence[Rollout]) -> float:
-        """The fraction of correct ones among the scored rollouts; 0 if there are none."""
+        """The fraction of the scored rollouts that are correct; 0 if no rollout was scored."""
         rewards = [rollout.reward for rollout in rollouts if not rollout.error]
         return sum(r > self.success_threshold for r in rewards) / max(1, len(rewards))
 
     async def _rewrite(
         self, group: Group, instruction: str, env: Env, actor: Actor
     ) -> tuple[Rollout, Sequence[Rollout]]:
-        """A scored rewrite, and the answers to it that are trained on."""
-        shown = append_to_prompt(group.task, instruction)
-        observation = await initial_observation(shown, env)
+        """A rewrite with its reward, and the answers to it that are kept."""
+        instructed_task = append_to_prompt(group.task, instruction)
+        observation = await initial_observation(instructed_task, env)
         rewrite = Rollout(source="rewrite")
         rewrite = rewrite.append_turn(observation, await actor(rewrite, observation))
         prompt = self.parse(rewrite.text)
         answers: Sequence[Rollout] = ()
         if _is_answerable(group.task, prompt):
-            own = replace(group.task, prompt=prompt)
-            answers = (await self.inner(own, env, actor.fork("answers"))).rollouts
+            rewritten_task = replace(group.task, prompt=prompt)
+            answers = (await self.inner(rewritten_task, env, actor.fork("answers"))).rollouts
         accuracy = self.accuracy(answers)
         rewrite = replace(rewrite, reward=accuracy - self.accuracy(group.rollouts))
         return rewrite, answers if 0 < accuracy < 1 else ()
 
 
 def _is_answerable(task: Task, prompt: str) -> bool:
-    """False for an empty prompt, the task's own, and one that adds the reference answer."""
-    own = prompt_as_text(task.prompt)
-    adds_answer = leaks_answer(task, prompt) and not leaks_answer(task, own)
-    return bool(prompt) and prompt != own and not adds_answer
+    """False if a prompt is empty, equals the task's prompt or adds the reference answer to it."""
+    task_prompt = prompt_as_text(task.prompt)
+    adds_answer = leaks_answer(task, prompt) and not leaks_answer(task, task_prompt)
+    return bool(prompt) and prompt != task_prompt and not adds_answer
 
 
 def _in_part(rollouts: Sequence[Rollout], part: int) -> Sequence[Rollout]:
     """The rollouts with the reward term `part`."""
-    return [
-        replace(rollout, reward_terms={**rollout.reward_terms, PART: float(part)})
-        for rollout in rollouts
-    ]
+    return [rollout.with_reward_terms({PART: float(part)}) for rollout in rollouts]
 
 
 PAPER = Paper(

@@ -1,4 +1,4 @@
-"""Branching after fixed numbers of actions: trees, and rollouts that deviate at one action."""
+"""Branching after given numbers of actions, which are tokens or denoising steps of an image."""
 
 import asyncio
 from collections.abc import Sequence
@@ -13,6 +13,7 @@ from grupo.core.interfaces import Actor, Env, initial_observation, run_rollout, 
 from grupo.core.numbers import NonNegativeInt, NumberOrSchedule, PositiveInt
 from grupo.core.requires import Provides
 from grupo.core.types import Group, Observation, Rollout, Task
+from grupo.rollouts.samplers.prefixes import finish_and_score
 from grupo.util.errors import ConfigError
 
 
@@ -61,7 +62,7 @@ class _Path:
             "node": tuple(float(node) for node, _ in pairs),
             "depth": tuple(float(depth) for _, depth in pairs),
         }
-        return replace(finished, step_values={**finished.step_values, **values})
+        return finished.with_step_values(values)
 
 
 @component
@@ -70,12 +71,12 @@ class SplitTree:
 
     A path splits when it has as many actions as one of the `split_steps`. A path that has ended
     does not split. If the first of the `split_steps` is 0, the paths still share their start, such
-    as the initial noise of an image. At a split, the noise of siblings has the correlation
-    `sibling_correlation`. A correlation above 0 requires a `CorrelatedActor`.
-    BranchGRPO (arXiv:2509.06040).
+    as the initial noise of an image. The new paths of a split are siblings. The noise of their
+    first actions has the correlation `sibling_correlation`. A correlation above 0 requires a
+    `CorrelatedActor`. BranchGRPO (arXiv:2509.06040).
 
-    Step values of an action: `node` is the number of its node, and actions of two rollouts with the
-    same number were generated once; `depth` is the number of splits before the action.
+    An action has two step values. `node` is the number of its node: actions of two rollouts with
+    the same number were generated once. `depth` is the number of splits before the action.
 
     Args:
         split_steps: Numbers of actions after which paths split, in increasing order.
@@ -102,23 +103,17 @@ class SplitTree:
     async def __call__(self, task: Task, env: Env, actor: Actor) -> Group:
         observation = await initial_observation(task, env)
         paths = [await self._root(actor, observation)]
+        # a child ends at the next split; the last children are generated to their ends
         for depth, length in enumerate((*self.split_steps[1:], 0), 1):
             sibling_lists = await asyncio.gather(
                 *(self._split(actor, path, depth, length) for path in paths)
             )
             paths = [path for siblings in sibling_lists for path in siblings]
-        rollouts = await asyncio.gather(
-            *(
-                run_rollout(task, env, actor.fork("on", i), path.rollout)
-                for i, path in enumerate(paths)
-            )
-        )
-        group = await score_group(task, env, rollouts)
-        annotated = (
+        group = await finish_and_score(task, env, actor, [path.rollout for path in paths])
+        return group.with_rollouts(
             path.with_node_values(rollout)
             for rollout, path in zip(group.rollouts, paths, strict=True)
         )
-        return replace(group, rollouts=tuple(annotated))
 
     async def _root(self, actor: Actor, observation: Observation) -> _Path:
         """The path to the root, with the actions before the first split."""
@@ -175,14 +170,12 @@ class SingleStepBranching:
     """Generates a greedy path, and rollouts each of which deviates from it at one sampled action.
 
     All actions after the sampled one are greedy again. The rollouts that deviate at the same action
-    therefore differ by the sampled action and its consequences only. Only the sampled actions are
-    trained. The reward term `branch_step` is the number of actions before the sampled one.
-    TempFlow-GRPO (arXiv:2508.04324).
+    therefore differ only by this action and its consequences. Only sampled actions are trained on.
+    `branch_step`, a reward term, counts the actions before it. TempFlow-GRPO (arXiv:2508.04324).
 
     Args:
         branches_per_step: Number of rollouts that deviate at the same action.
-        branch_steps: Numbers of actions after which rollouts deviate; () for every action of the
-            path.
+        branch_steps: Numbers of actions after which rollouts deviate; () stands for every number.
     """
 
     branches_per_step: PositiveInt = 8
@@ -198,7 +191,7 @@ class SingleStepBranching:
     async def __call__(self, task: Task, env: Env, actor: Actor) -> Group:
         observation = await initial_observation(task, env)
         path = await _greedy_turn(actor, Rollout(), observation)
-        steps = [k for k in self.branch_steps or range(path.length) if k < path.length]
+        steps = [step for step in self.branch_steps or range(path.length) if step < path.length]
         if not steps:
             raise ConfigError(
                 f"branch_steps: {self.branch_steps}."
@@ -212,11 +205,10 @@ class SingleStepBranching:
             )
         )
         group = await score_group(task, env, rollouts)
-        annotated = (
-            replace(rollout, reward_terms={**rollout.reward_terms, "branch_step": float(step)})
+        return group.with_rollouts(
+            rollout.with_reward_terms({"branch_step": float(step)})
             for (step, _), rollout in zip(steps_and_branches, group.rollouts, strict=True)
         )
-        return replace(group, rollouts=tuple(annotated))
 
     async def _branch(
         self, task: Task, env: Env, actor: Actor, path: Rollout, branch_actor: Actor

@@ -2,14 +2,15 @@
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import count
 from random import Random
 
 from grupo.core.component import component
-from grupo.core.interfaces import Actor, Env, initial_observation, run_rollout, score_group
+from grupo.core.interfaces import Actor, Env, initial_observation
 from grupo.core.numbers import PositiveInt
 from grupo.core.types import Group, Observation, Rollout, Task
+from grupo.rollouts.samplers.prefixes import finish_and_score
 
 
 @dataclass(frozen=True)
@@ -39,9 +40,9 @@ class SegmentTree:
 
     The tree grows in rounds. In the first round, a random number of segments are generated, from
     `branches` to `max_initial_branches`. In a later round, every path that has not ended is
-    continued by one or more segments. Their total is `branches` times the number of segments of the
-    previous round, but at most the number of rollouts that are still missing, and is spread evenly
-    over the paths. A path ends when the policy stops or at `max_depth` segments.
+    continued by one or more segments. The number of these segments is `branches` times the number
+    of segments of the previous round, or the number of missing rollouts if that is smaller. They
+    are spread evenly over the paths. A path ends when the policy stops or at `max_depth` segments.
 
     If all paths have ended and rollouts are missing, random paths that the policy stopped are
     chosen. Each of them is cut at the start of a random segment, and `branches` new paths continue
@@ -72,18 +73,11 @@ class SegmentTree:
     async def __call__(self, task: Task, env: Env, actor: Actor) -> Group:
         observation = await initial_observation(task, env)
         paths = await self._grow_tree(actor, observation, task.group_size or self.leaves)
-        rollouts = await asyncio.gather(
-            *(
-                run_rollout(task, env, actor.fork("on", i), path.rollout)
-                for i, path in enumerate(paths)
-            )
-        )
-        group = await score_group(task, env, rollouts)
-        annotated = (
+        group = await finish_and_score(task, env, actor, [path.rollout for path in paths])
+        return group.with_rollouts(
             with_node_ids(rollout, path.node_ids)
             for rollout, path in zip(group.rollouts, paths, strict=True)
         )
-        return replace(group, rollouts=tuple(annotated))
 
     async def _grow_tree(
         self, actor: Actor, observation: Observation, leaves: int
@@ -127,8 +121,7 @@ class SegmentTree:
     ) -> list[_Path]:
         """Up to `num_paths` beginnings of random paths that the policy stopped.
 
-        Each beginning is repeated `branches` times. If the policy stopped no path, the beginnings
-        are empty.
+        Each is repeated `branches` times. If the policy stopped no path, the beginnings are empty.
         """
         stopped = [path for path in finished if path.finish_reason != "length"] or [_Path()]
         rng.shuffle(stopped)
@@ -138,8 +131,8 @@ class SegmentTree:
 
 def _repeat_evenly(paths: Sequence[_Path], count: int) -> list[_Path]:
     """The paths, repeated as evenly as possible to `count` paths, but each at least once."""
-    each, extra = divmod(max(count, len(paths)), len(paths))
-    return [path for i, path in enumerate(paths) for _ in range(each + (i < extra))]
+    repeats, num_extra = divmod(max(count, len(paths)), len(paths))
+    return [path for i, path in enumerate(paths) for _ in range(repeats + (i < num_extra))]
 
 
 def with_node_ids(rollout: Rollout, node_ids: Sequence[int]) -> Rollout:
@@ -154,4 +147,4 @@ def with_node_ids(rollout: Rollout, node_ids: Sequence[int]) -> Rollout:
         for i, (_, response) in enumerate(rollout.turns)
         for _ in response.items
     )
-    return replace(rollout, step_values={**rollout.step_values, "node": ids})
+    return rollout.with_step_values({"node": ids})

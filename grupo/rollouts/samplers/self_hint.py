@@ -1,9 +1,8 @@
-"""Self-generated hints for tasks at which every rollout fails."""
+"""Hints that the policy generates for tasks at which every rollout fails."""
 
 import asyncio
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 
 from grupo.core.component import component
 from grupo.core.interfaces import Actor, Env
@@ -35,11 +34,11 @@ HINT_TEMPLATE = (
 
 @component
 class HintPrompt:
-    """The prompt for a hint, from the task, an incorrect attempt and the solution.
+    """The prompt in which the policy is asked for a hint, after an incorrect attempt.
 
     Args:
         template: Text with the fields {task}, {attempt} and {solution}.
-        column: Column of the solution; the reference answer where a task lacks it.
+        column: Column of the solution. A task without it shows its reference answer instead.
     """
 
     template: str = HINT_TEMPLATE
@@ -56,31 +55,31 @@ class HintPrompt:
 
 
 def parse_hint(text: str) -> str:
-    """The text between <hint> and </hint>; empty if there is none.
+    """The text between <hint> and </hint>; "" if a tag is missing.
 
     >>> parse_hint("It forgot to carry. <hint> Carry! </hint>")
     'Carry!'
     """
-    _, *after = re.split(r"<hint>", text, maxsplit=1, flags=re.IGNORECASE)
-    hint, *rest = re.split(r"</hint>", "".join(after), maxsplit=1, flags=re.IGNORECASE)
-    return hint.strip() if rest else ""
+    _, *after_open = re.split(r"<hint>", text, maxsplit=1, flags=re.IGNORECASE)
+    hint, *after_close = re.split(r"</hint>", "".join(after_open), maxsplit=1, flags=re.IGNORECASE)
+    return hint.strip() if after_close else ""
 
 
 @component
 class SelfHints:
-    """Builds prompts with hints that the policy generates, or the policy of the role `hinter`.
+    """Lets the policy generate hints, and builds a prompt with each of them.
 
-    Each hint has a prompt that ends with `prefix_text` and the hint, for as many rollouts as the
-    group has. A hint that cannot be extracted or that contains the reference answer is rejected:
-    it has no prompt.
+    The policy of the role `hinter`, or the policy itself, generates the hints. As many rollouts
+    answer a prompt as the group has. A hint is rejected, and has no prompt, if it cannot be
+    extracted or contains the reference answer. A hint is a rollout of the group, with reward 0.
 
-    Reward terms: `is_hint`, 1 for a hint and 0 for an attempt; `hint_index`, the number of the hint
-    from 1, 0 for none; `hint_rejected`, 1 for a rejected hint. The reward of a hint is 0.
+    Reward terms: `is_hint` is 1 for a hint, and `hint_rejected` is 1 for a rejected hint, else 0.
+    `hint_index` is the number of the hint, from 1, or 0 for a rollout without a hint.
 
     Args:
-        num_hints: Hints that are generated.
-        hint_prompt: The prompt for a hint, from the task and an incorrect attempt.
-        extract_hint: Finds the hint in the generated text; empty if there is none.
+        num_hints: Number of hints that are generated.
+        hint_prompt: Returns the prompt for a hint, from the task and an incorrect attempt.
+        extract_hint: Returns the hint in the generated text; "" if there is none.
         prefix_text: Text between the prompt and the hint.
     """
 
@@ -107,9 +106,9 @@ class SelfHints:
         return AttemptPrompts(tuple(prompts), tuple(hint for hint in hints if hint.length))
 
     def _prompt_with_hint(self, group: Group, hint_index: int, hint: str) -> GenerationPrompt:
-        hinted = append_to_prompt(group.task, self.prefix_text + hint)
-        streams = tuple(("hinted", hint_index, i) for i in range(len(group.rollouts)))
-        return GenerationPrompt(hinted, streams, {HINT_INDEX: float(hint_index)})
+        hinted_task = append_to_prompt(group.task, self.prefix_text + hint)
+        stream_labels = tuple(("hinted", hint_index, i) for i in range(len(group.rollouts)))
+        return GenerationPrompt(hinted_task, stream_labels, {HINT_INDEX: float(hint_index)})
 
 
 async def _generate_hint(prompt: Observation, hint_index: int, actor: Actor) -> Rollout:
@@ -119,11 +118,11 @@ async def _generate_hint(prompt: Observation, hint_index: int, actor: Actor) -> 
 
 
 def add_and_mark_rejected_hints(group: Group, answers: Sequence[Rollout]) -> Group:
-    """The group with all answers behind its rollouts, where hints without answers are rejected."""
-    used = {a.reward_terms[HINT_INDEX] for a in answers if IS_HINT not in a.reward_terms}
+    """The group with all answers, which are hints and rollouts; unanswered hints are rejected."""
+    answered = {a.reward_terms[HINT_INDEX] for a in answers if IS_HINT not in a.reward_terms}
     marked = (
-        replace(a, reward_terms={**a.reward_terms, HINT_REJECTED: 1.0})
-        if a.reward_terms.get(IS_HINT) and a.reward_terms[HINT_INDEX] not in used
+        a.with_reward_terms({HINT_REJECTED: 1.0})
+        if a.reward_terms.get(IS_HINT) and a.reward_terms[HINT_INDEX] not in answered
         else a
         for a in answers
     )
@@ -140,15 +139,15 @@ def with_self_hints(
 ) -> Rescue:
     """Adds hints and rollouts with a hint to a group in which all rollouts are incorrect.
 
-    The rollouts, of source "with_self_hint", keep the hint in their prompt. A hint that leaves no
-    room for an answer is rejected as well. The value of a hint is computed by the advantage
-    estimator. HiLL, Xia et al. (arXiv:2604.00698).
+    The rollouts with a hint have the source "with_self_hint" and are trained with the hint in their
+    prompt. A hint is also rejected if it leaves no room for an answer. The advantage estimator
+    computes the value of a hint from these rollouts. HiLL, Xia et al. (arXiv:2604.00698).
 
     Args:
-        inner: The sampler of the plain rollouts.
-        num_hints: Hints that are generated.
-        hint_prompt: The prompt for a hint, from the task and an incorrect attempt.
-        extract_hint: Finds the hint in the generated text; empty if there is none.
+        inner: The sampler of the rollouts without a hint.
+        num_hints: Number of hints that are generated.
+        hint_prompt: Returns the prompt for a hint, from the task and an incorrect attempt.
+        extract_hint: Returns the hint in the generated text; "" if there is none.
         prefix_text: Text between the prompt and the hint.
         success_threshold: A rollout with a higher reward is correct.
     """
@@ -163,5 +162,5 @@ def with_self_hints(
 
 
 def prompt_without_hint(group: Group, rollout: Rollout) -> Observation | None:
-    """The task's plain prompt, for rollouts that were generated with a self-generated hint."""
+    """The task's own prompt for a rollout with a self-generated hint; None for another rollout."""
     return group.task.prompt if rollout.source == "with_self_hint" else None

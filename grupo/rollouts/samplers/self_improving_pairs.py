@@ -1,4 +1,4 @@
-"""Given pairs, each answer also as a revision of the other one and of itself."""
+"""Pairs of given answers, in which each answer also occurs as a revision of both answers."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -20,25 +20,25 @@ NO_PREVIOUS = 0.5
 
 
 class RevisedAnswer(NamedTuple):
-    """An answer of a pair, in the context of the prompt alone or of a previous answer as well."""
+    """One of the two answers, alone or as a revision of a previous answer."""
 
-    chosen: bool
-    previous: float  # 1 the chosen one, 0 the rejected one, NO_PREVIOUS none
+    is_chosen: bool
+    previous: float  # 1 for the chosen answer, 0 for the rejected one, NO_PREVIOUS for none
 
 
 ROWS = (
     RevisedAnswer(True, NO_PREVIOUS),
     RevisedAnswer(False, NO_PREVIOUS),
-    *(RevisedAnswer(chosen, previous) for chosen in (True, False) for previous in (1.0, 0.0)),
+    *(RevisedAnswer(is_chosen, previous) for is_chosen in (True, False) for previous in (1.0, 0.0)),
 )
 
 
 @component
 class RevisionPrompt:
-    """The prompt for a revision: the prompt, an answer to it, and an instruction.
+    """The prompt for a revision: the task's prompt, an answer to it, and an instruction.
 
     Args:
-        instruction: Text behind the answer; in a chat, a message of the user.
+        instruction: Text after the answer; in a chat, a message of the user.
 
     >>> RevisionPrompt(" Again: ")("2 + 2 =", "5")
     '2 + 2 =5 Again: '
@@ -55,10 +55,12 @@ class RevisionPrompt:
 
 @component
 class SelfImprovingPairs:
-    """Six given rollouts of a pair w, l: w and l, and as revisions w of w, w of l, l of w, l of l.
+    """A group of six given rollouts, made from a chosen answer w and a rejected answer l.
 
-    The policy generates nothing. Reward 1 for w, 0 for l. Reward terms: "answer_is_chosen", 1 or 0,
-    and "previous_is_chosen", 1 or 0, or 0.5 for an answer to the prompt alone.
+    Two rollouts are w and l as answers to the prompt. Four are revisions: w of w, w of l, l of w
+    and l of l. The policy generates nothing. The reward is 1 for w and 0 for l. The reward term
+    "answer_is_chosen" is 1 for w and 0 for l. "previous_is_chosen" is 1 for a revision of w, 0 for
+    a revision of l, and 0.5 for an answer to the prompt.
 
     Args:
         chosen: Column of the chosen answer.
@@ -87,21 +89,21 @@ class SelfImprovingPairs:
                 " SelfImprovingPairs: one chosen and one rejected answer of one turn."
             )
         (((prompt, rejected_answer),), ((_, chosen_answer),)) = (x.turns for x in answers)
-        texts = (rejected_answer, chosen_answer)
+        pair = (rejected_answer, chosen_answer)  # indexed by `is_chosen` and `previous`
         return [
             Demonstration(
-                ((self._prompt(prompt, texts, row), texts[row.chosen]),), answers[0].tools
+                ((self._prompt(prompt, pair, row), pair[row.is_chosen]),), answers[0].tools
             )
             for row in ROWS
         ]
 
     def _prompt(
-        self, prompt: Observation, texts: tuple[Answer, Answer], row: RevisedAnswer
+        self, prompt: Observation, pair: tuple[Answer, Answer], row: RevisedAnswer
     ) -> Observation:
-        """The prompt of a row: with the previous answer, if it has one."""
+        """The prompt of a row, with the previous answer if there is one."""
         if row.previous == NO_PREVIOUS:
             return prompt
-        previous = texts[int(row.previous)]
+        previous = pair[int(row.previous)]
         text = previous if isinstance(previous, str) else content_text(previous["content"])
         return self.revision_prompt(prompt, text)
 
@@ -110,8 +112,8 @@ class SelfImprovingPairs:
         scored = (
             replace(
                 rollout,
-                reward=float(row.chosen),
-                reward_terms={ANSWER: float(row.chosen), PREVIOUS: row.previous},
+                reward=float(row.is_chosen),
+                reward_terms={ANSWER: float(row.is_chosen), PREVIOUS: row.previous},
             )
             for rollout, row in zip(rollouts, ROWS, strict=True)
         )

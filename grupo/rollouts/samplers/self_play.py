@@ -1,7 +1,6 @@
 """Self-play: games in which the policy takes every seat."""
 
 import asyncio
-from dataclasses import replace
 
 from grupo.core.component import component
 from grupo.core.interfaces import (
@@ -19,15 +18,15 @@ from grupo.core.types import Group, Rollout, Seat, Task
 
 @component
 class SelfPlay:
-    """Plays `games` games of a task in a `MultiplayerEnv`: one rollout per player of a game.
+    """Plays games of a task in a `MultiplayerEnv`, with one rollout for each player of a game.
 
-    A rollout holds the observations and responses of its player, and is trained on these responses
-    alone. The reward term `seat` numbers the players of a game from 0.
+    A rollout has the observations and the responses of its player, and only these responses are
+    trained on. The reward term `seat` is the number of the player, from 0.
 
     Args:
-        games: Games in a group.
-        players: Players of a game.
-        turn_strategy: How the policy takes a turn.
+        games: Number of games in a group.
+        players: Number of players of a game.
+        turn_strategy: Generates the response to one observation.
     """
 
     games: PositiveInt = 8
@@ -42,29 +41,27 @@ class SelfPlay:
         return self.games * self.players
 
     async def __call__(self, task: Task, env: Env, actor: Actor) -> Group:
-        games = -(-task.group_size // self.players) or self.games
+        num_games = -(-task.group_size // self.players) or self.games  # rounded up
         rollouts = await asyncio.gather(
             *(
-                self._play(task, env, actor, game, number)
-                for game in range(games)
-                for number in range(self.players)
+                self._play(task, env, actor, game, player)
+                for game in range(num_games)
+                for player in range(self.players)
             )
         )
         group = await score_group(task, env, rollouts)
-        annotated = (
+        return group.with_rollouts(
             _with_seat_term(rollout)
             for rollout in group.rollouts
             if rollout.turns or rollout.error  # a player without a turn has nothing to train on
         )
-        return replace(group, rollouts=tuple(annotated))
 
-    async def _play(self, task: Task, env: Env, actor: Actor, game: int, number: int) -> Rollout:
-        game_id = actor.rng("game", game).getrandbits(48)  # no other game of the task has it
-        rollout = Rollout(seat=Seat(game_id, number, self.players))
-        return await run_rollout(task, env, actor.fork(game, number), rollout, self.turn_strategy)
+    async def _play(self, task: Task, env: Env, actor: Actor, game: int, player: int) -> Rollout:
+        game_id = actor.rng("game", game).getrandbits(48)  # different for each game of the task
+        rollout = Rollout(seat=Seat(game_id, player, self.players))
+        return await run_rollout(task, env, actor.fork(game, player), rollout, self.turn_strategy)
 
 
 def _with_seat_term(rollout: Rollout) -> Rollout:
     assert rollout.seat, "a turn strategy must keep the rollout's seat"
-    terms = {**rollout.reward_terms, "seat": float(rollout.seat.number)}
-    return replace(rollout, reward_terms=terms)
+    return rollout.with_reward_terms({"seat": float(rollout.seat.number)})

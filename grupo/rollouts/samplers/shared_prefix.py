@@ -1,7 +1,6 @@
-"""Shared first turns: a tree of depth one."""
+"""Shared first turns: several rollouts continue the same first turn."""
 
 import asyncio
-from dataclasses import replace
 
 from grupo.core.component import component
 from grupo.core.interfaces import Actor, Env, run_rollout, score_group
@@ -14,11 +13,11 @@ from grupo.core.types import Group, Rollout, Task
 class FirstTurnTree:
     """Generates `first_turns` first turns and continues each of them `branches` times.
 
-    The reward term `first_turn` numbers the first turns from 0.
+    The reward term `first_turn` is the index of the first turn in the group.
 
     Args:
-        first_turns: First turns in a group.
-        branches: Rollouts that share a first turn.
+        first_turns: Number of first turns in a group.
+        branches: Number of rollouts that share a first turn.
     """
 
     first_turns: PositiveInt
@@ -32,9 +31,9 @@ class FirstTurnTree:
         return self.first_turns * self.branches
 
     async def __call__(self, task: Task, env: Env, actor: Actor) -> Group:
-        count = -(-task.group_size // self.branches) or self.first_turns
+        num_first_turns = -(-task.group_size // self.branches) or self.first_turns  # rounded up
         first_turns = await asyncio.gather(
-            *(self._first_turn(task, env, actor.fork(i)) for i in range(count))
+            *(self._first_turn(task, env, actor.fork(i)) for i in range(num_first_turns))
         )
         rollouts = await asyncio.gather(
             *(
@@ -44,14 +43,10 @@ class FirstTurnTree:
             )
         )
         group = await score_group(task, env, rollouts)
-        annotated = (
-            replace(
-                rollout,
-                reward_terms={**rollout.reward_terms, "first_turn": float(i // self.branches)},
-            )
+        return group.with_rollouts(
+            rollout.with_reward_terms({"first_turn": float(i // self.branches)})
             for i, rollout in enumerate(group.rollouts)
         )
-        return replace(group, rollouts=tuple(annotated))
 
     async def _first_turn(self, task: Task, env: Env, actor: Actor) -> Rollout:
         observation = await env.reply(task, Rollout())

@@ -1,4 +1,4 @@
-"""Further attempts with similar tasks that the policy has solved in the prompt."""
+"""Prompts for further attempts, which show similar tasks that the policy has solved."""
 
 from dataclasses import replace
 
@@ -13,17 +13,15 @@ from grupo.rollouts.samplers.rescue import AttemptPrompts, GenerationPrompt
 
 @component
 class SolvedExamples:
-    """Builds the prompt with the most similar other tasks that the policy has solved.
+    """Builds the prompt with examples: the most similar tasks that the policy has solved.
 
-    The prompt shows these tasks and the policy's answers. It is for as many rollouts as the group
-    has. It is left out if it equals the task's prompt, because no similar task is solved and
-    `instruction` is empty.
+    As many rollouts answer the prompt as the group has. If no similar task is solved and
+    `instruction` is "", there is no prompt.
 
     Args:
         count: Largest number of solved tasks in the prompt.
         example: Text of a solved task, before the prompt, with the fields {prompt} and {answer}.
-        instruction: Text at the end of the prompt; its field {attempt} is a random scored rollout
-            of the group, of which all are incorrect.
+        instruction: Text at the end of the prompt; {attempt} is a random scored rollout.
     """
 
     count: PositiveInt = 2
@@ -35,11 +33,12 @@ class SolvedExamples:
         return Requires(demonstrations=self.count)
 
     async def __call__(self, group: Group, env: Env, actor: Actor) -> AttemptPrompts:
-        shown = self.prompt_of(group.task, self._instruction(group, actor))
-        if shown == group.task.prompt:
+        prompt = self.prompt_of(group.task, self._instruction(group, actor))
+        if prompt == group.task.prompt:
             return AttemptPrompts()
-        streams = tuple(("exemplified", i) for i in range(len(group.rollouts)))
-        return AttemptPrompts((GenerationPrompt(replace(group.task, prompt=shown), streams),))
+        task = replace(group.task, prompt=prompt)
+        stream_labels = tuple(("exemplified", i) for i in range(len(group.rollouts)))
+        return AttemptPrompts((GenerationPrompt(task, stream_labels),))
 
     def _instruction(self, group: Group, actor: Actor) -> str:
         if "{attempt}" not in self.instruction:
@@ -49,10 +48,10 @@ class SolvedExamples:
         return self.instruction.replace("{attempt}", attempt.text)
 
     def prompt_of(self, task: Task, instruction: str) -> Observation:
-        """The prompt between examples and an instruction."""
+        """The task's prompt with examples before it and an instruction after it."""
         examples = [
             self.example.format(prompt=solved.prompt, answer=solved.answer)
             for solved in task.demonstrations[: self.count]
         ]
-        shown = prepend_text("".join(examples), task.prompt) if examples else task.prompt
-        return append_text(shown, instruction) if instruction else shown
+        prompt = prepend_text("".join(examples), task.prompt) if examples else task.prompt
+        return append_text(prompt, instruction) if instruction else prompt

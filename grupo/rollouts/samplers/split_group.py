@@ -1,7 +1,6 @@
-"""Split groups: parts with different prefixes or prompts, such as token budgets or modes."""
+"""Split groups, whose parts have different prefixes or prompts, such as token budgets or modes."""
 
 import asyncio
-from dataclasses import replace
 
 from grupo.core.component import check_field, component
 from grupo.core.interfaces import Actor, Env, run_rollout, score_group
@@ -21,8 +20,8 @@ class GroupPart:
 
     Args:
         value: Value of the reward term in the rollouts of this part.
-        prefix: Text that their first answer is forced to begin with; "" forces nothing.
-        prompt_suffix: Text at the end of their prompt.
+        prefix: Text with which the first answer of a rollout must begin; "" forces nothing.
+        prompt_suffix: Text at the end of the prompt.
     """
 
     value: float
@@ -34,21 +33,20 @@ class GroupPart:
 class SplitGroup(GroupSampler):
     """Independent rollouts in equal parts, each with a forced prefix or a prompt of its own.
 
-    The reward term `reward_term` is the value of the rollout's part. The step value `forced`
-    is 1 for the tokens of a forced prefix and 0 for all others.
+    The reward term `reward_term` is the value of the rollout's part. The step value `forced` is 1
+    for the tokens of a forced prefix, else 0.
 
     HBPO, Lyu et al. (arXiv:2507.15844), and Hybrid GPO, Jiang et al. (arXiv:2505.14631), eq. 5.
 
     Args:
-        group_size: Rollouts in a group, a multiple of the number of parts.
-        turn_strategy: How the policy takes a turn, after the forced prefix.
+        group_size: Number of rollouts in a group, a multiple of the number of parts.
+        turn_strategy: Generates the response to one observation, after the forced prefix.
         parts: The parts, in order.
         reward_term: Name of the reward term.
-        train_prefix: Train on the tokens of the forced prefix.
+        train_prefix: Whether the tokens of the forced prefix are trained on.
 
     Raises:
-        ConfigError: There is no part, two have one value, or the group cannot be split into
-            equal parts.
+        ConfigError: There is no part, two have the same value, or they cannot have equal size.
 
     >>> SplitGroup(6, parts=(GroupPart(512.0), GroupPart(1024.0))).part_of(3).value
     1024.0
@@ -64,8 +62,8 @@ class SplitGroup(GroupSampler):
 
     def __post_init__(self) -> None:
         values = {part.value for part in self.parts}
-        distinct = len(values) == len(self.parts) > 0
-        check_field(self, "parts", distinct, "one or more, each with a value of its own")
+        are_distinct = len(values) == len(self.parts) > 0
+        check_field(self, "parts", are_distinct, "one or more, each with a value of its own")
         check_field(self, "group_size", self._is_divisible(self.group_size), self._allowed_sizes)
 
     @property
@@ -76,11 +74,11 @@ class SplitGroup(GroupSampler):
         return count % len(self.parts) == 0
 
     def part_of(self, index: int, group_size: int = 0) -> GroupPart:
-        """The part that the rollout at this index belongs to.
+        """The part to which the rollout at an index of the group belongs.
 
         Args:
-            index: Position in the group.
-            group_size: Rollouts in the group; `self.group_size` by default.
+            index: Index of the rollout in the group.
+            group_size: Number of rollouts in the group; `self.group_size` by default.
         """
         return self.parts[index * len(self.parts) // (group_size or self.group_size)]
 
@@ -96,17 +94,13 @@ class SplitGroup(GroupSampler):
             *(self._generate(task, env, actor.fork(i), part) for i, part in enumerate(parts))
         )
         group = await score_group(task, env, rollouts)
-        annotated = (
-            self._annotate(rollout, part)
-            for rollout, part in zip(group.rollouts, parts, strict=True)
-        )
-        return replace(group, rollouts=tuple(annotated))
+        return group.with_rollouts(map(self._annotate, group.rollouts, parts))
 
     async def _generate(self, task: Task, env: Env, actor: Actor, part: GroupPart) -> Rollout:
         suffix = part.prompt_suffix
-        own_task = append_to_prompt(task, suffix) if suffix else task
+        part_task = append_to_prompt(task, suffix) if suffix else task
         strategy = ForcedStart(part.prefix, self.train_prefix, self.turn_strategy)
-        return await run_rollout(own_task, env, actor, turn_strategy=strategy)
+        return await run_rollout(part_task, env, actor, turn_strategy=strategy)
 
     def _annotate(self, rollout: Rollout, part: GroupPart) -> Rollout:
         is_forced = (
@@ -114,8 +108,5 @@ class SplitGroup(GroupSampler):
             for i, (_, response) in enumerate(rollout.turns)
             for _ in response.items
         )
-        return replace(
-            rollout,
-            reward_terms={**rollout.reward_terms, self.reward_term: part.value},
-            step_values={**rollout.step_values, FORCED: tuple(is_forced)},
-        )
+        annotated = rollout.with_reward_terms({self.reward_term: part.value})
+        return annotated.with_step_values({FORCED: tuple(is_forced)})

@@ -1,4 +1,4 @@
-"""Tasks that are synthesised from descriptions in the policy's own answers."""
+"""New tasks that are made from descriptions in the policy's own answers."""
 
 import asyncio
 import inspect
@@ -16,14 +16,13 @@ from grupo.core.requires import Provides, Requires
 from grupo.core.types import Group, Rollout, Task
 from grupo.rollouts.samplers.wrapper import SamplerWrapper
 
-DIVERSITY = "diversity"
+DIVERSITY = "diversity"  # name of the reward term
 
 
 class TaskSynthesizer(Protocol):
-    """Makes a new task with the reference answer of another one: a component.
+    """A component that makes a new task with the reference answer of a given task.
 
-    It may be asynchronous, such as a call of a server that generates pictures: other groups are
-    generated in the meantime.
+    It may be asynchronous, for example if a server generates pictures; other groups do not wait.
     """
 
     def __call__(
@@ -35,20 +34,19 @@ class TaskSynthesizer(Protocol):
 
 @component
 class SynthesizedTasks(SamplerWrapper):
-    """Groups on tasks made from descriptions in earlier answers to the same task.
+    """Samples groups for tasks that are made from descriptions in earlier answers to a task.
 
-    The earlier answers are the task's `replays`, which the history keeps within bounds and a
-    resumed run restores; a task without any is sampled as it is. The reward term `diversity` of a
-    rollout is twice the population standard deviation of the rewards of `probes` answers to the
-    task that its own description makes, 0 without a description.
+    The earlier answers are the task's `replays`. A task without a replay that has a description is
+    sampled as it is. The reward term `diversity` of a rollout measures how good its own description
+    is: `probes` answers to the task that it describes are generated, and the term is twice the
+    population standard deviation of their rewards. It is 0 for a rollout without a description.
 
-    Syn-GRPO, Huang et al. (arXiv:2511.19343): a synthesised sample is as good as the answers to it
-    differ.
+    Syn-GRPO, Huang et al. (arXiv:2511.19343): a good task is one whose answers differ.
 
     Args:
         inner: The sampler of the group.
         synthesize: Makes the tasks.
-        probes: Answers for the diversity of each description; 0 leaves the term at 0.
+        probes: Number of answers that measure the diversity; with 0, the term is always 0.
     """
 
     synthesize: TaskSynthesizer
@@ -58,39 +56,40 @@ class SynthesizedTasks(SamplerWrapper):
     provides = Provides(reward_terms=(DIVERSITY,))
 
     async def __call__(self, task: Task, env: Env, actor: Actor) -> Group:
-        shown = await self._synthesized(task, actor.rng("synthesis"))
-        group = await self.inner(shown, env, actor)
+        synthesized_task = await self._synthesized(task, actor.rng("synthesis"))
+        group = await self.inner(synthesized_task, env, actor)
         diversities = await asyncio.gather(
             *(
                 self._diversity(task, rollout, env, actor.fork("probe", i))
                 for i, rollout in enumerate(group.rollouts)
             )
         )
-        rollouts = [
-            replace(rollout, reward_terms={**rollout.reward_terms, DIVERSITY: value})
+        return group.with_rollouts(
+            rollout.with_reward_terms({DIVERSITY: value})
             for rollout, value in zip(group.rollouts, diversities, strict=True)
-        ]
-        return replace(group, rollouts=tuple(rollouts))
+        )
 
     async def _synthesized(self, task: Task, rng: Random) -> Task:
-        """The task of a random earlier description, or the task itself."""
+        """The task that a random earlier answer describes, or the task itself."""
         for replay in rng.sample(task.replays, len(task.replays)):
-            if made := await self._make(task, replay.text, rng):
-                return made
+            if new_task := await self._described_task(task, replay.text, rng):
+                return new_task
         return task
 
-    async def _make(self, task: Task, answer: str, rng: Random) -> Task | None:
-        made = self.synthesize(task, answer, rng)
-        return await made if inspect.isawaitable(made) else made
+    async def _described_task(self, task: Task, answer: str, rng: Random) -> Task | None:
+        result = self.synthesize(task, answer, rng)
+        return await result if inspect.isawaitable(result) else result
 
     async def _diversity(self, task: Task, rollout: Rollout, env: Env, actor: Actor) -> float:
-        made = await self._make(task, rollout.text, actor.rng("made")) if self.probes else None
-        if made is None:
+        if not self.probes:
             return 0.0
-        probed = replace(made, group_size=self.probes)
-        return 2 * pstdev(_rewards(await self.inner(probed, env, actor)))
+        new_task = await self._described_task(task, rollout.text, actor.rng("made"))
+        if new_task is None:
+            return 0.0
+        probe_task = replace(new_task, group_size=self.probes)
+        return 2 * pstdev(_rewards(await self.inner(probe_task, env, actor)))
 
 
 def _rewards(group: Group) -> Sequence[float]:
-    """The rewards of the rollouts that could be scored; [0] if none could."""
+    """The rewards of the rollouts that could be scored; [0] if no rollout could be scored."""
     return [rollout.reward for rollout in group.rollouts if not rollout.error] or [0.0]

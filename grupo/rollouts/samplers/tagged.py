@@ -1,4 +1,4 @@
-"""Tagged demonstrations: columns of a task as tags, which its prompt shows or the policy infers."""
+"""Tagged demonstrations: columns of a task become tags, which are shown or must be inferred."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -25,11 +25,11 @@ def tag_text(name: str, value: object) -> str:
 
 
 def add_tags(task: Task, tags: Mapping[str, Any]) -> Task:
-    """The task with tags before its prompt, before the user's first message where it is a chat.
+    """The task with tags before its prompt. In a chat, they precede the user's first message.
 
     Args:
         task: The task.
-        tags: Name and value of each tag.
+        tags: The value of each tag, by its name.
 
     >>> add_tags(Task("k", "Sum 2, 3"), {"length": "short", "quality": 5}).prompt
     '<length=short><quality=5>Sum 2, 3'
@@ -40,20 +40,20 @@ def add_tags(task: Task, tags: Mapping[str, Any]) -> Task:
 
 @component
 class TaggedDemonstrations:
-    """A group of worked solutions, behind tags made of columns of the task.
+    """A group of worked solutions with tags, which are made of columns of the task.
 
-    Tags are dropped at random. Those that are left stand before the prompt, where they are not
-    trained on. Those that are dropped stand before the solution with probability `infer_prob`,
-    where the policy learns to infer them: a prompt without tags is then answered by tags, which
-    `without_tags` removes, and the answer. Every solution has reward 1.
+    Tags are dropped from the prompt at random. The tags that are not dropped stand before the
+    prompt and are not trained on. With probability `infer_prob`, the dropped tags stand before the
+    solution and are trained on, so that the policy learns to infer them. It then answers a prompt
+    without tags by tags and an answer; `without_tags` removes the tags. All rewards are 1.
 
     Treasure Hunt, D'souza et al. (arXiv:2506.14702).
 
     Args:
-        columns: Columns of the tags; a task without a column has no such tag.
+        columns: Columns that become tags. A task without a column lacks its tag.
         drop_all: Probability that all tags are dropped (our choice).
-        drop_each: Probability that a tag is dropped otherwise (our choice).
-        infer_prob: Probability that the dropped tags are learned.
+        drop_each: Probability with which a single tag is dropped, if not all are (our choice).
+        infer_prob: Probability that the dropped tags are trained on.
         solution: Column of the solution.
     """
 
@@ -70,30 +70,28 @@ class TaggedDemonstrations:
     async def __call__(self, task: Task, env: Env, actor: Actor) -> Group:
         rollouts = []
         for i, text in enumerate(SolutionColumn(self.solution)(task)):
-            given, inferred = self.split_tags(task, actor.rng("tags", i))
+            shown, inferred = self.split_tags(task, actor.rng("tags", i))
             answer = "".join(tag_text(*tag) for tag in inferred.items()) + text
-            shown = add_tags(task, given)
-            rollout = await demonstration_rollout(shown, env, actor, answer, "demonstration")
+            tagged_task = add_tags(task, shown)
+            rollout = await demonstration_rollout(tagged_task, env, actor, answer, "demonstration")
             rollouts.append(replace(rollout, reward=1.0))
         return Group(task, tuple(rollouts))
 
     def split_tags(self, task: Task, rng: Random) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
-        """The tags of a task that its prompt shows, and those that are learned.
+        """The tags of a task that its prompt shows, and the tags that the policy learns to infer.
 
         Args:
             task: The task.
             rng: Draws the dropped tags.
         """
         tags = {name: task.columns[name] for name in self.columns if name in task.columns}
-        keeps_none = rng.random() < self.drop_all
-        drawn = {name: rng.random() for name in tags}
-        given = {
-            name: value
-            for name, value in tags.items()
-            if not keeps_none and drawn[name] >= self.drop_each
-        }
-        inferred = rng.random() < self.infer_prob
-        return given, {name: tags[name] for name in tags if inferred and name not in given}
+        drops_all = rng.random() < self.drop_all
+        # drawn also if all are dropped: the number of draws must not depend on the first one
+        is_dropped = {name: rng.random() < self.drop_each or drops_all for name in tags}
+        must_infer = rng.random() < self.infer_prob
+        shown = {name: tag for name, tag in tags.items() if not is_dropped[name]}
+        dropped = {name: tag for name, tag in tags.items() if is_dropped[name]}
+        return shown, dropped if must_infer else {}
 
 
 def without_tags(text: str, columns: Sequence[str]) -> str:

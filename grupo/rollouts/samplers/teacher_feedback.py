@@ -1,4 +1,4 @@
-"""Teacher feedback: a teacher's words are appended to some answers, which then hold both."""
+"""Teacher feedback: the text of a teacher is appended to some answers of the policy."""
 
 import asyncio
 
@@ -15,19 +15,19 @@ TEACHER_ROLE = "teacher"  # the role of the policy that gives feedback
 
 @component
 class TeacherFeedback(GroupSampler):
-    """Independent rollouts, to a share of which a teacher's feedback is appended before scoring.
+    """Independent rollouts; the feedback of a teacher is appended to some of them before scoring.
 
-    The policy of the role `teacher`, or the policy itself, reads the prompt and the answer. The
-    answer loses its end token, and the feedback becomes a part of it: a response that is not
-    sampled, but trained on. The teacher's tokens are counted under its role.
+    The policy of the role `teacher`, or the policy itself, reads the prompt and the answer, and
+    generates feedback. The feedback replaces the end token of the answer. It is trained on, and
+    marked as not sampled. The tokens of the teacher are counted under its role.
 
     ThinkTuning, RRV et al. (arXiv:2508.07616).
 
     Args:
-        group_size: Rollouts in a group.
-        turn_strategy: How the policy takes a turn.
+        group_size: Number of rollouts in a group.
+        turn_strategy: Generates the response to one observation.
         share: Probability that an answer gets feedback; may be a schedule.
-        request: Text after the prompt that the teacher reads, with the field {answer}.
+        request: Text at the end of the teacher's prompt, with the field {answer}.
     """
 
     share: Fraction = 0.1
@@ -49,10 +49,9 @@ class TeacherFeedback(GroupSampler):
         rollout = await run_rollout(task, env, actor, turn_strategy=self.turn_strategy)
         if not rollout.length or actor.rng("teacher").random() >= self.share:
             return rollout
-        request = append_to_prompt(task, self.request.replace("{answer}", rollout.text))
-        teacher = Rollout(role=TEACHER_ROLE)
-        observation = await initial_observation(request, env)
-        feedback = await actor.fork("teacher")(teacher, observation)
+        teacher_task = append_to_prompt(task, self.request.replace("{answer}", rollout.text))
+        observation = await initial_observation(teacher_task, env)
+        feedback = await actor.fork("teacher")(Rollout(role=TEACHER_ROLE), observation)
         return await appended(actor, rollout, feedback.text)
 
 
@@ -61,8 +60,8 @@ async def appended(actor: Actor, rollout: Rollout, text: str) -> Rollout:
 
     Args:
         actor: Encodes the text.
-        rollout: The rollout; an end token of its last answer is dropped.
-        text: The text; "" changes nothing.
+        rollout: The rollout. If its last answer ends with an end token, the token is removed.
+        text: The text; with "", the rollout is returned unchanged.
     """
     if not text:
         return rollout

@@ -1,4 +1,4 @@
-"""Thought dropout: some demonstrations lose their thoughts, so that a policy learns to skip them.
+"""Thought dropout: demonstrations without thoughts, from which a policy learns to skip them.
 
 TON, Wang et al., 2025, arXiv:2505.16854.
 """
@@ -31,15 +31,15 @@ def without_thoughts(text: str, tag: str = "think") -> str:
 
 @component
 class ThoughtDropout:
-    """Worked solutions, some without their thoughts; a task has the same ones in every epoch.
+    """Returns the worked solutions of a task, some of them without their thoughts.
 
-    `TagFormat(may_be_empty=("think",))` is the reward of their format.
+    They are the same in every epoch. `TagFormat(may_be_empty=("think",))` rewards their format.
 
     Args:
-        solve: The solutions of a task, texts with thoughts.
-        probability: Probability that a solution loses its thoughts.
+        solve: Returns the solutions of a task: texts with thoughts.
+        probability: Probability that the thoughts of a solution are removed.
         tag: Name of the tag around the thoughts, without brackets.
-        seed: Seed of the choice.
+        seed: Seed of the random choice.
 
     >>> task = Task("sum", "1 + 2 =", columns={"solution": "<think>1 + 2</think>3"})
     >>> ThoughtDropout(probability=1.0)(task)

@@ -1,4 +1,4 @@
-"""The prompt that a rollout is trained under: that of its generation, or the task's prompt."""
+"""The prompt that a rollout is trained with: that of its generation, with a hint, or the task's."""
 
 from dataclasses import replace
 from typing import Protocol
@@ -8,7 +8,7 @@ from grupo.core.types import Rollout, Task, turn_text
 
 
 class Reprompt(Protocol):
-    """Moves a rollout from the prompt of its generation to the prompt under which it is trained."""
+    """Gives a rollout the prompt that it is trained with, in place of the generation prompt."""
 
     async def __call__(
         self, rollout: Rollout, task: Task, env: Env, actor: Actor, /
@@ -16,28 +16,29 @@ class Reprompt(Protocol):
 
 
 async def keep_generation_prompt(rollout: Rollout, task: Task, env: Env, actor: Actor) -> Rollout:
-    """The rollout as it was generated: it is trained under the prompt of its generation."""
+    """The rollout as it was generated: it is trained with the prompt of its generation."""
     return rollout
 
 
 async def plain_prompt(rollout: Rollout, task: Task, env: Env, actor: Actor) -> Rollout:
-    """The rollout behind the task's plain prompt, with `off_context` responses.
+    """The rollout with the task's own prompt; its responses are marked as `off_context`.
 
-    The log-probabilities remain those under the prompt of its generation: the ratio is
+    The old log-probabilities remain those of the generation. The ratio is then
     pi(o | q) / old(o | q, hint).
     """
     return actor.with_prompt(rollout, await initial_observation(task, env))
 
 
 async def recited(rollout: Rollout, task: Task, env: Env, actor: Actor) -> Rollout:
-    """The rollout's texts behind the task's plain prompt, as those of an unsampled demonstration.
+    """A copy of the rollout with the task's own prompt, as an unsampled demonstration.
 
     Its old log-probabilities are 0.
     """
     copy = replace(rollout, turns=(), step_values={})
     prompt = await initial_observation(task, env)
-    for number, (observation, response) in enumerate(rollout.turns):
-        shown = observation if number else prompt
+    for i, (observation, response) in enumerate(rollout.turns):
+        new_observation = observation if i else prompt
         text = turn_text(observation, response)
-        copy = copy.append_turn(shown, await actor.append_unsampled(copy, shown, text))
+        answer = await actor.append_unsampled(copy, new_observation, text)
+        copy = copy.append_turn(new_observation, answer)
     return copy

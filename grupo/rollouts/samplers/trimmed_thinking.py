@@ -1,4 +1,4 @@
-"""Trimmed thinking: a chain of thought against its shortest beginning that suffices."""
+"""Trimmed thinking: a chain of thought is paired with its shortest beginning that is enough."""
 
 import asyncio
 from collections.abc import Sequence
@@ -15,22 +15,22 @@ CUES = ("Wait", "Alternatively", "Let me check", "Hmm")
 
 @component
 class TrimmedThinking:
-    """A pair of one chain of thought: trimmed with reward 1, as generated with reward 0.
+    """A pair made of one chain of thought: trimmed with reward 1, and as generated with reward 0.
 
-    The chain is cut before each cue. At a cut, from the earliest, `instruction` and `think_end` are
-    forced, and `attempts` answers follow; the first cut at which the share of successes reaches
-    `threshold` is kept, with its first successful answer. A chain that needs all of its segments
-    and a wrong one that no cut mends stay alone, in a group without a pair.
+    The chain is cut before the first cue, then before the second, and so on. At a cut,
+    `instruction` and `think_end` are forced, and `attempts` answers are generated. The cut is
+    accepted if the fraction of correct answers is at least `threshold`. The first accepted cut with
+    its first correct answer is the trimmed chain. Without one, the group has only the whole chain.
 
     DTO, An et al. (arXiv:2505.21765).
 
     Args:
         cues: Texts that begin a new segment of thinking.
-        attempts: Forced answers at each cut.
-        threshold: Share of successes that suffices.
+        attempts: Number of answers at each cut.
+        threshold: Smallest fraction of correct answers at an accepted cut.
         instruction: Text that is forced at a cut.
         think_end: Text that ends the thinking.
-        success_threshold: An answer with a higher reward is a success.
+        success_threshold: An answer with a higher reward is correct.
     """
 
     cues: tuple[str, ...] = CUES
@@ -51,53 +51,50 @@ class TrimmedThinking:
         if response.finish_reason == "stop":
             original = thinking.append_turn("", await actor.fork("answer")(thinking, ""))
         original = await run_rollout(task, env, actor.fork("on"), original)
-        for number, cut in enumerate(cut_positions(actor, thinking, self.cues)):
-            success = await self._finalise(task, env, actor.fork("cut", number), thinking, cut)
-            if success:
-                pair = (replace(success, reward=1.0), replace(original, reward=0.0))
+        for i, cut in enumerate(cut_positions(actor, thinking, self.cues)):
+            trimmed = await self._answer_at(task, env, actor.fork("cut", i), thinking, cut)
+            if trimmed:
+                pair = (replace(trimmed, reward=1.0), replace(original, reward=0.0))
                 return Group(task, pair)
         return Group(task, (replace(original, reward=0.0),))
 
-    async def _finalise(
+    async def _answer_at(
         self, task: Task, env: Env, actor: Actor, thinking: Rollout, cut: int
     ) -> Rollout | None:
-        """The first successful answer after a cut, if enough of them succeed."""
+        """The first correct rollout after a cut; None if too few are correct."""
         shortened = actor.truncate(thinking, cut)
         forced = await actor.prefill_forced(shortened, "", self.instruction + self.think_end)
-        started = shortened.append_turn("", forced)
+        ended_thinking = shortened.append_turn("", forced)
 
-        async def attempt(number: int) -> Rollout:
-            own = actor.fork(number)
-            answered = started.append_turn("", await own(started, ""))
-            return await run_rollout(task, env, own.fork("on"), answered)
+        async def attempt(index: int) -> Rollout:
+            forked = actor.fork(index)
+            answered = ended_thinking.append_turn("", await forked(ended_thinking, ""))
+            return await run_rollout(task, env, forked.fork("on"), answered)
 
         rollouts = await asyncio.gather(*map(attempt, range(self.attempts)))
         group = await score_group(task, env, rollouts)
-        successes = [x for x in group.rollouts if not x.error and x.reward > self.success_threshold]
-        enough = len(successes) >= self.threshold * self.attempts
-        return successes[0] if successes and enough else None
+        correct = [x for x in group.rollouts if not x.error and x.reward > self.success_threshold]
+        is_accepted = len(correct) >= self.threshold * self.attempts
+        return correct[0] if correct and is_accepted else None
 
 
 def cut_positions(actor: Actor, thinking: Rollout, cues: Sequence[str]) -> list[int]:
-    """Numbers of tokens before each cue of the thinking, ascending, without 0.
+    """The number of tokens before each cue of the thinking, in ascending order; 0 is left out.
 
     Args:
-        actor: Cuts and decodes.
+        actor: Decodes the beginnings of the thinking.
         thinking: A rollout whose last response is the thinking.
         cues: Texts that begin a segment.
     """
     _, response = thinking.turns[-1]
-    starts = {i for cue in cues for i in _places(response.text, cue)}
+    text = response.text
+    starts = {i for i in range(len(text)) if text.startswith(tuple(cues), i)}
     positions = {_tokens_before(actor, thinking, start) for start in starts}
     return sorted(positions - {0, len(response.items)})
 
 
-def _places(text: str, cue: str) -> list[int]:
-    return [i for i in range(len(text)) if text.startswith(cue, i)]
-
-
 def _tokens_before(actor: Actor, thinking: Rollout, characters: int) -> int:
-    """The largest number of tokens whose text has at most so many characters."""
+    """The largest number of tokens whose text has at most this many characters."""
     low, high = 0, len(thinking.turns[-1][1].items)
     while low < high:
         middle = (low + high + 1) // 2

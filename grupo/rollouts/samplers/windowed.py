@@ -1,4 +1,4 @@
-"""Windows: answers that are cut after so many tokens and continued in a later step."""
+"""Windows: a step generates a limited number of tokens of a rollout, and a later step continues."""
 
 import asyncio
 from dataclasses import replace
@@ -15,20 +15,20 @@ CUT = "cut"  # name of the reward term
 
 @component
 class WindowSampler:
-    """Independent rollouts of at most `window` new tokens; those that are cut are continued later.
+    """Independent rollouts, to which each step adds at most `window` tokens.
 
-    The group of a task with unfinished rollouts consists of these rollouts, continued; another task
-    gets a new group. The reward term `cut` is 1 for a rollout that is still unfinished: it is not
-    scored, and its reward is 0. Responses of earlier steps are marked as `off_context` and keep
-    their log-probabilities. A rollout ends like any other or at `max_length`, which takes the place
-    of the policy's `max_new_tokens`.
+    If a task has unfinished rollouts, its group consists of these rollouts, continued. If it has
+    none, its group is new. The reward term `cut` is 1 for a rollout that is still unfinished, else
+    0. An unfinished rollout is not scored, and its reward is 0. Responses of earlier steps are
+    marked as `off_context` and keep their log-probabilities. A rollout also ends at `max_length`,
+    which takes the place of the policy's `max_new_tokens`.
 
     T-PPO, Fan et al. (arXiv:2506.15050).
 
     Args:
-        group_size: Rollouts in a new group.
-        window: Most tokens that a rollout gets in one step.
-        max_length: Most tokens of a rollout, in all steps together.
+        group_size: Number of rollouts in a new group.
+        window: Largest number of tokens that a step adds to a rollout.
+        max_length: Largest number of tokens of a rollout, in all steps together.
 
     Raises:
         ConfigError: The window is longer than `max_length`.
@@ -46,47 +46,42 @@ class WindowSampler:
         check_field(self, "window", self.window <= self.max_length, allowed)
 
     async def __call__(self, task: Task, env: Env, actor: Actor) -> Group:
-        new = (Rollout(),) * (task.group_size or self.group_size)
+        new_rollouts = (Rollout(),) * (task.group_size or self.group_size)
         rollouts = await asyncio.gather(
             *(
                 self._continue(task, env, actor.fork(i), rollout)
-                for i, rollout in enumerate(task.unfinished_rollouts or new)
+                for i, rollout in enumerate(task.unfinished_rollouts or new_rollouts)
             )
         )
         finished = [rollout for rollout in rollouts if not rollout.unfinished]
+        # in the order of `rollouts`
         scored = iter((await score_group(task, env, finished)).rollouts if finished else ())
-        return Group(
-            task,
-            tuple(
-                replace(rollout, reward=0.0, reward_terms={CUT: 1.0})
-                if rollout.unfinished
-                else _with_cut_term(next(scored))
-                for rollout in rollouts
-            ),
+        annotated = (
+            replace(rollout, reward=0.0, reward_terms={CUT: 1.0})
+            if rollout.unfinished
+            else next(scored).with_reward_terms({CUT: 0.0})
+            for rollout in rollouts
         )
+        return Group(task, tuple(annotated))
 
     async def _continue(self, task: Task, env: Env, actor: Actor, rollout: Rollout) -> Rollout:
         """The rollout after one more window."""
-        limit = min(rollout.length + self.window, self.max_length)
-        rollout = _from_earlier_step(rollout)
-        while rollout.length < limit:
+        max_length = min(rollout.length + self.window, self.max_length)
+        rollout = _marked_as_earlier(rollout)
+        while rollout.length < max_length:
             observation = "" if rollout.truncated else await env.reply(task, rollout)
             if observation is None:
                 return rollout
-            generate = actor.with_stop(max_new_tokens=limit - rollout.length)
-            response = await generate(rollout, observation)
+            limited_actor = actor.with_stop(max_new_tokens=max_length - rollout.length)
+            response = await limited_actor(rollout, observation)
             if not response.items and rollout.turns:  # the context has no room left
                 return rollout
             rollout = rollout.append_turn(observation, response)
-        is_open = rollout.truncated or await env.reply(task, rollout) is not None
-        return replace(rollout, unfinished=is_open and rollout.length < self.max_length)
+        can_continue = rollout.truncated or await env.reply(task, rollout) is not None
+        return replace(rollout, unfinished=can_continue and rollout.length < self.max_length)
 
 
-def _from_earlier_step(rollout: Rollout) -> Rollout:
-    """The rollout with its responses marked as those of an earlier step."""
+def _marked_as_earlier(rollout: Rollout) -> Rollout:
+    """The rollout with its responses marked as responses of an earlier step."""
     turns = [(o, replace(response, off_context=True)) for o, response in rollout.turns]
     return replace(rollout, turns=tuple(turns), unfinished=False)
-
-
-def _with_cut_term(rollout: Rollout) -> Rollout:
-    return replace(rollout, reward_terms={**rollout.reward_terms, CUT: 0.0})

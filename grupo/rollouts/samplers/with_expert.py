@@ -1,8 +1,7 @@
-"""Expert solutions beside the policy's own rollouts."""
+"""Adds expert solutions to the policy's own rollouts."""
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import replace
 
 from grupo.core.component import component
 from grupo.core.interfaces import Actor, Env, score_group
@@ -16,8 +15,8 @@ from grupo.rollouts.samplers.wrapper import SamplerWrapper
 class WithExpertSolution(SamplerWrapper):
     """Adds the solution in a column of the task to the group, scored like a rollout.
 
-    Its responses are not sampled: the signal `sampled` is 0 there, and their old log-probability is
-    0. A task without that column gets no expert rollout.
+    Its response is not sampled: the signal `sampled` and the old log-probabilities are 0. A task
+    without the column gets no expert rollout.
 
     Args:
         inner: The sampler of the policy's rollouts.
@@ -31,13 +30,13 @@ class WithExpertSolution(SamplerWrapper):
         return Requires(columns=(self.column,))
 
     async def __call__(self, task: Task, env: Env, actor: Actor) -> Group:
-        group, rollouts = await asyncio.gather(
+        group, expert_rollouts = await asyncio.gather(
             self.inner(task, env, actor), self._expert_rollouts(task, env, actor)
         )
-        if not rollouts:
+        if not expert_rollouts:
             return group
-        expert = await score_group(task, env, rollouts)
-        return replace(group, rollouts=(*group.rollouts, *expert.rollouts))
+        expert_group = await score_group(task, env, expert_rollouts)
+        return group.with_rollouts((*group.rollouts, *expert_group.rollouts))
 
     async def _expert_rollouts(self, task: Task, env: Env, actor: Actor) -> Sequence[Rollout]:
         return [

@@ -1,4 +1,4 @@
-"""Workshops: a writer drafts, a reviewer criticises, the writer revises; both learn from pairs."""
+"""Workshops: the policy drafts an answer, a reviewer criticises it, and the policy revises it."""
 
 import asyncio
 from dataclasses import replace
@@ -18,18 +18,18 @@ REVISE = "\n\nAnswer: {answer}\n\nReview: {review}\n\nAnswer again."
 
 @component
 class Workshop:
-    """A pair for the writer: its draft, and its last revision after reviews, both scored.
+    """A group of two rollouts: a draft, and its last revision after reviews, both scored.
 
-    In each round the policy of the role `reviewer`, or the policy itself, criticises the answer,
-    and the policy answers again. The revision, of source "revision", is moved behind the task's
-    plain prompt. Losses on preferences pair the two by their rewards.
+    In each round, the policy of the role `reviewer`, or the policy itself, criticises the answer,
+    and the policy answers again. The revision has the source "revision" and is trained with the
+    task's own prompt. A loss on preferences pairs the two rollouts by their rewards.
 
     The Fellowship of the LLMs: pairs for a single model.
 
     Args:
-        rounds: Reviews, each followed by a revision.
-        review: Text after the prompt of a review, with the field {answer}.
-        revise: Text after the prompt of a revision, with the fields {answer} and {review}.
+        rounds: Number of reviews, each followed by a revision.
+        review: Text at the end of the prompt of a review, with the field {answer}.
+        revise: Text at the end of the prompt of a revision, with {answer} and {review}.
     """
 
     rounds: PositiveInt = 2
@@ -41,25 +41,23 @@ class Workshop:
     async def __call__(self, task: Task, env: Env, actor: Actor) -> Group:
         draft = await run_rollout(task, env, actor.fork("draft"))
         revision = draft
-        for number in range(self.rounds):
-            review = await review_of(task, revision, env, actor.fork("review", number), self.review)
-            writer = actor.fork("revise", number)
+        for i in range(self.rounds):
+            review = await review_of(task, revision, env, actor.fork("review", i), self.review)
+            writer = actor.fork("revise", i)
             revision = await revised(task, revision, review, env, writer, self.revise)
         return await score_group(task, env, [draft, revision])
 
 
 @component
 class ReviewPairs:
-    """A group for the reviewer: reviews of one draft, scored by the revisions that they lead to.
+    """A group of reviews of one draft. The reward of a review is the reward of its revision.
 
-    The rollouts have the role `reviewer`; the reward of a review is that of its revision.
-
-    The Fellowship of the LLMs: pairs for the workflow.
+    The rollouts have the role `reviewer`. The Fellowship of the LLMs: pairs for the workflow.
 
     Args:
-        reviews: Reviews of the draft.
-        review: Text after the prompt of a review, with the field {answer}.
-        revise: Text after the prompt of a revision, with the fields {answer} and {review}.
+        reviews: Number of reviews of the draft.
+        review: Text at the end of the prompt of a review, with the field {answer}.
+        revise: Text at the end of the prompt of a revision, with {answer} and {review}.
     """
 
     reviews: PositiveInt = 2
@@ -71,12 +69,12 @@ class ReviewPairs:
     async def __call__(self, task: Task, env: Env, actor: Actor) -> Group:
         draft = await run_rollout(task, env, actor.fork("draft"))
 
-        async def attempt(number: int) -> tuple[Rollout, Rollout]:
-            own = actor.fork("review", number)
-            review = await review_of(task, draft, env, own, self.review)
-            return review, await revised(task, draft, review, env, own.fork("on"), self.revise)
+        async def review_and_revision(index: int) -> tuple[Rollout, Rollout]:
+            forked = actor.fork("review", index)
+            review = await review_of(task, draft, env, forked, self.review)
+            return review, await revised(task, draft, review, env, forked.fork("on"), self.revise)
 
-        pairs = await asyncio.gather(*map(attempt, range(self.reviews)))
+        pairs = await asyncio.gather(*map(review_and_revision, range(self.reviews)))
         scored = await score_group(task, env, [revision for _, revision in pairs])
         reviews = (
             replace(review, reward=revision.reward, error=revision.error)
@@ -85,20 +83,20 @@ class ReviewPairs:
         return Group(task, tuple(reviews))
 
 
-async def review_of(task: Task, answer: Rollout, env: Env, actor: Actor, text: str) -> Rollout:
-    """A review of an answer by the policy of the role `reviewer`, of one turn."""
-    shown = append_to_prompt(task, text.format(answer=answer.text))
+async def review_of(task: Task, answer: Rollout, env: Env, actor: Actor, request: str) -> Rollout:
+    """A rollout of one turn in which the policy of the role `reviewer` reviews an answer."""
+    review_task = append_to_prompt(task, request.format(answer=answer.text))
     rollout = Rollout(source="review", role=REVIEWER_ROLE)
-    observation = await initial_observation(shown, env)
+    observation = await initial_observation(review_task, env)
     return rollout.append_turn(observation, await actor(rollout, observation))
 
 
 async def revised(
-    task: Task, answer: Rollout, review: Rollout, env: Env, actor: Actor, text: str
+    task: Task, answer: Rollout, review: Rollout, env: Env, actor: Actor, request: str
 ) -> Rollout:
-    """A second answer, generated with the first and its review, behind the plain prompt."""
-    shown = append_to_prompt(task, text.format(answer=answer.text, review=review.text))
-    rollout = await run_rollout(shown, env, actor, Rollout(source="revision"))
+    """A revision, generated with the answer and its review, with the task's own prompt."""
+    revision_task = append_to_prompt(task, request.format(answer=answer.text, review=review.text))
+    rollout = await run_rollout(revision_task, env, actor, Rollout(source="revision"))
     return actor.with_prompt(rollout, await initial_observation(task, env))
 
 

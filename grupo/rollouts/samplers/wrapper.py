@@ -17,17 +17,17 @@ class TurnTaking(Protocol):
 
 @component
 class SamplerWrapper:
-    """Adds rollouts or reward terms to the inner sampler's group.
+    """Adds rollouts, reward terms or step values to the inner sampler's group.
 
     Args:
-        inner: The sampler whose group is extended; `group_size` counts its rollouts only.
+        inner: The sampler whose group is extended.
     """
 
     inner: Sampler
 
     @property
     def group_size(self) -> int:
-        """Rollouts of the inner sampler; 0 if it does not fix their number in advance."""
+        """Number of rollouts of the inner sampler; 0 if it is not known in advance."""
         return self.inner.group_size if isinstance(self.inner, FixedGroupSize) else 0
 
     @property

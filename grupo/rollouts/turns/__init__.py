@@ -1,4 +1,4 @@
-"""Turn strategies: how the policy takes a turn of a rollout."""
+"""Turn strategies: how the policy answers one observation, which is a turn of a rollout."""
 
 from grupo.rollouts.turns.chunked_thinking import ChunkedThinking
 from grupo.rollouts.turns.forced_start import ForcedStart

@@ -1,4 +1,4 @@
-"""Chunked thinking: a long turn in several short contexts."""
+"""Chunked thinking: a long turn is generated in several short contexts."""
 
 from dataclasses import replace
 
@@ -12,15 +12,15 @@ from grupo.core.types import Observation, Rollout
 class ChunkedThinking:
     """A turn of at most `max_chunks` contexts; a full context is followed by a new one.
 
-    The first context holds the observation and `chunk_size` generated tokens. Every later one holds
-    the observation, the first `prefix_tokens` and the last `suffix_tokens` generated so far, and as
-    many new tokens as `chunk_size` leaves.
+    The first context has the observation and up to `chunk_size` generated tokens. A later context
+    begins with the observation, and the first `prefix_tokens` and the last `suffix_tokens` tokens
+    of the turn so far. New tokens follow until the context has `chunk_size` tokens of the turn.
 
     Args:
-        chunk_size: Generated tokens in a context, the carried ones included.
-        prefix_tokens: Tokens carried over from the start of the turn.
-        suffix_tokens: Tokens carried over from the end of the turn so far.
-        max_chunks: Contexts of a turn at most.
+        chunk_size: Largest number of tokens of the turn in a context.
+        prefix_tokens: Number of tokens that a later context repeats from the start of the turn.
+        suffix_tokens: Number of tokens that a later context repeats from the end of the turn.
+        max_chunks: Largest number of contexts in a turn.
     """
 
     chunk_size: PositiveInt = 8192
@@ -30,17 +30,17 @@ class ChunkedThinking:
 
     async def __call__(self, actor: Actor, rollout: Rollout, observation: Observation) -> Rollout:
         start = len(rollout.turns)
-        room = self.chunk_size - self.prefix_tokens - self.suffix_tokens
-        # positions repeat where a context restarts, so each context has a random stream of its own
-        first = actor.fork(start).with_stop(max_new_tokens=self.chunk_size)
-        rollout = rollout.append_turn(observation, await first(rollout, observation))
+        num_new_tokens = self.chunk_size - self.prefix_tokens - self.suffix_tokens
+        # each context has a random stream of its own, because positions repeat in a new context
+        first_actor = actor.fork(start).with_stop(max_new_tokens=self.chunk_size)
+        rollout = rollout.append_turn(observation, await first_actor(rollout, observation))
         for number in range(start + 1, start + self.max_chunks):
             if not rollout.truncated:
                 break
-            turn = replace(rollout, turns=rollout.turns[start:])
-            later = actor.fork(number).with_stop(max_new_tokens=room)
-            response = await later.restart_context(
-                turn, observation, self.suffix_tokens, self.prefix_tokens
+            turn_so_far = replace(rollout, turns=rollout.turns[start:])
+            next_actor = actor.fork(number).with_stop(max_new_tokens=num_new_tokens)
+            response = await next_actor.restart_context(
+                turn_so_far, observation, self.suffix_tokens, self.prefix_tokens
             )
             rollout = rollout.append_turn("", response)
         return rollout

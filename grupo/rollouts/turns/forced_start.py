@@ -10,15 +10,15 @@ from grupo.util.errors import ConfigError
 
 @component
 class ForcedStart:
-    """A turn whose answer begins with `text`, if it is the first turn; later turns are unchanged.
+    """Forces the answer of a rollout's first turn to begin with `text`; later turns are unchanged.
 
-    A trained text has the policy's own log-probabilities as the old ones, as if the policy had
-    sampled it: its ratio is pi / pi_old.
+    If the text is trained on, its old log-probabilities are those of the policy, as if the policy
+    had sampled it. Its ratio is then pi / pi_old.
 
     Args:
         text: The beginning of the answer; "" forces nothing.
-        train_text: Train on the tokens of the text.
-        inner: How the policy takes the rest of the turn.
+        train_text: Whether the tokens of the text are trained on.
+        inner: Generates the rest of the turn.
 
     Raises:
         ConfigError: When the turn is taken, if the tokenizer cannot represent the text.
@@ -58,7 +58,7 @@ async def append_forced(
 
 
 async def with_trained_text(actor: Actor, started: Rollout) -> Rollout:
-    """The rollout whose last response, a forced text, is trained on as if it had been sampled."""
+    """The rollout with its last response, a forced text, trained on as if it had been sampled."""
     *turns, (observation, forced) = started.turns
     logp = (await actor.logprobs(started)).logp
     trained = replace(forced, in_loss=True, logp=logp)
@@ -66,7 +66,7 @@ async def with_trained_text(actor: Actor, started: Rollout) -> Rollout:
 
 
 def _check_tokens(actor: Actor, started: Rollout, text: str) -> None:
-    """Raise if the tokens of the forced text decode to another text; special tokens to none."""
+    """Raise if the forced tokens decode to another text. Special tokens may decode to no text."""
     forced: Response = started.turns[-1][1]
     decoded = actor.truncate(started, len(forced.items)).turns[-1][1].text
     if not forced.items or (decoded.strip() and decoded.split() != text.split()):

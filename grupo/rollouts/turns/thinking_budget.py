@@ -8,14 +8,14 @@ from grupo.core.types import Observation, Rollout
 
 @component
 class ThinkingBudget:
-    """A turn of at most `thinking_tokens` tokens up to `think_end`, then `answer_tokens` more.
+    """A turn with a limit for the tokens before `think_end`, and another for the tokens after it.
 
-    Thinking that reaches its limit is ended by forcing `think_end`. A turn that the policy ends
-    while thinking has no answer.
+    If the thinking reaches its limit, `think_end` is forced. If the policy ends the turn while it
+    thinks, the turn has no answer.
 
     Args:
-        thinking_tokens: Maximum number of tokens before `think_end`.
-        answer_tokens: Maximum number of tokens after it.
+        thinking_tokens: Largest number of tokens before `think_end`.
+        answer_tokens: Largest number of tokens after `think_end`.
         think_end: Text that ends the thinking.
     """
 

@@ -22,13 +22,10 @@ class GeneratedStep:
     """The groups of one step, with the counts of its generation.
 
     Args:
-        collected: The generated groups, those of them that the filter kept, and the unfinished
-            groups, which the next step continues.
+        collected: The generated groups, the kept groups, and the unfinished groups.
         num_tasks_drawn: Number of tasks drawn in the run, up to and including this step.
-        generated_tokens: Number of tokens (or denoising steps) generated for the step, by the role
-            of the policy (`Rollout.role`).
-        external_usage: Counts of work outside this process that the reward functions caused, such
-            as requests to a judge, by name.
+        generated_tokens: Number of generated tokens (or denoising steps), by `Rollout.role`.
+        external_usage: Counts of work outside this process, such as requests to a judge, by name.
     """
 
     collected: CollectedGroups
@@ -60,7 +57,7 @@ GenerateStep = Callable[[GenerationState, Future[None]], GeneratedStep]
 
 @dataclass(frozen=True)
 class _QueuedStep:
-    """A step that is being generated. When `stop` is done, the generation is cancelled."""
+    """A step that is being generated. When `stop` is set, the generation is cancelled."""
 
     future: Future[GeneratedStep]
     stop: Future[None]
@@ -78,27 +75,27 @@ class AsyncRolloutQueue:
 
         Args:
             generate_step: Generates the step from its initial state. The second argument is a
-                future; when the future is done, the generation is cancelled.
-            initial_state: The initial state if the queue is empty. Otherwise the step begins with
-                the state that the queued step before it passes on.
+                future; when the future is set, the generation is cancelled.
+            initial_state: The initial state if the queue is empty. If the queue has steps, the step
+                begins with the state that the last of them passes on.
         """
-        previous = self.queued_steps[-1].future if self.queued_steps else None
+        previous_step = self.queued_steps[-1].future if self.queued_steps else None
         stop = Future[None]()
 
         def generate() -> GeneratedStep:
-            state = previous.result().next_state if previous else initial_state
+            state = previous_step.result().next_state if previous_step else initial_state
             return generate_step(state, stop)
 
         self.queued_steps.append(_QueuedStep(self.executor.submit(generate), stop))
 
     def pop(self) -> GeneratedStep:
-        """The oldest step of the queue; waits until it has been generated."""
+        """Wait until the oldest step of the queue has been generated, and return it."""
         step = self.queued_steps[0].future.result()
         self.queued_steps.popleft()  # not before: `close` must find a step that is being generated
         return step
 
     def wait_all(self) -> list[GeneratedStep]:
-        """Wait until every step of the queue has been generated; returns them, oldest first."""
+        """Wait until every step of the queue has been generated, and return them, oldest first."""
         return [queued.future.result() for queued in self.queued_steps]
 
     def close(self) -> None:
@@ -110,20 +107,19 @@ class AsyncRolloutQueue:
         self.executor.shutdown()
 
     def to_data(self) -> list[Any]:
-        """The queue as plain data; waits until all its steps have been generated."""
-        steps = self.wait_all()
+        """Wait until all steps have been generated, and return the queue as plain data."""
         return [
             [
-                _groups_to_data(s.collected),
-                s.num_tasks_drawn,
-                dict(s.generated_tokens),
-                dict(s.external_usage),
+                _groups_to_data(step.collected),
+                step.num_tasks_drawn,
+                dict(step.generated_tokens),
+                dict(step.external_usage),
             ]
-            for s in steps
+            for step in self.wait_all()
         ]
 
     def restore(self, data: Sequence[Any], tasks: Sequence[Task]) -> None:
-        """Restore the steps of a new queue from `to_data`; `tasks` has the task of each group."""
+        """Inverse of `to_data`; `tasks` must include the task of each group."""
         self.queued_steps.clear()
         for collected, *counts in data:
             groups = _groups_from_data(collected, tasks)
@@ -137,12 +133,12 @@ def with_stale_correction(
 ) -> Method:
     """Return the method with its loss multiplied by stale_correction(pi_old / pi_sampler).
 
-    Each action has its own ratio. A method whose loss has such a correction is returned unchanged.
+    Each action has its own ratio. A method whose loss already corrects for stale rollouts is
+    returned unchanged.
 
     Args:
         method: The method.
-        stale_correction: Maps the ratio to the weight of the loss, such as a truncation. With None,
-            the method is returned unchanged.
+        stale_correction: Maps the ratio to the weight of the loss; None changes nothing.
     """
     if stale_correction is None or has_correction(method):
         return method
@@ -172,7 +168,7 @@ def _groups_to_data(collected: CollectedGroups) -> dict[str, Any]:
 
 
 def _groups_from_data(data: Mapping[str, Any], tasks: Sequence[Task]) -> CollectedGroups:
-    """Restore groups from `_groups_to_data`; `tasks` must include the tasks of all groups."""
+    """Inverse of `_groups_to_data`; `tasks` must include the task of each group."""
     keys = {key for name in ("sampled_groups", "kept_groups") for key, *_ in data[name]}
     task_by_key = {task.key: task for task in tasks if task.key in keys}
     rollouts = [rollout_json.from_data(entry) for entry in data["rollouts"]]

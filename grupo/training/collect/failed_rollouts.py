@@ -1,7 +1,6 @@
-"""Rollouts that could not be scored: dropped from their groups, and reported."""
+"""Failed rollouts, which could not be scored: they are dropped from their groups and reported."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import ClassVar
 
 from grupo.core.types import PRUNED_BY_SAMPLER, Group
@@ -16,7 +15,7 @@ def drop_failed_rollouts(group: Group) -> Group:
     """
     remaining = tuple(rollout for rollout in group.rollouts if not rollout.error)
     is_incomparable = len(remaining) < 2 and len(remaining) < len(group.rollouts)
-    return replace(group, rollouts=() if is_incomparable else remaining)
+    return group.with_rollouts(() if is_incomparable else remaining)
 
 
 class UnscoredStepError(CommandError, RuntimeError):

@@ -59,15 +59,15 @@ class StepGenerator:
             history: The history before the step.
             initial_state: The state that the step takes over from the step before.
             step: Number of the step, from 0.
-            stopwatch: Times the generation and the rest, in which rewards are computed.
+            stopwatch: Times the generation, and the remaining time, in which rewards are computed.
         """
-        generated_before = self.policy.generation_seconds
+        seconds_before = self.policy.generation_seconds
         with stopwatch.lap("score"):
             generate_step = self._make_generate_step(method, history, step, version=step)
             generated_step = generate_step(initial_state, Future())
             self.policy.weight_sync.release_memory()
-        # rewards are computed while the policy generates; only the remaining time is their own
-        generation_seconds = self.policy.generation_seconds - generated_before
+        # rewards are also computed while the policy generates; that time counts as generation
+        generation_seconds = self.policy.generation_seconds - seconds_before
         stopwatch.seconds["generate"] += generation_seconds
         stopwatch.seconds["score"] -= generation_seconds
         return generated_step
@@ -85,10 +85,10 @@ class StepGenerator:
         Another thread generates the queued steps, also after this method has returned.
 
         Args:
-            method: As for `generate_now`.
-            history: As for `generate_now`.
-            initial_state: As for `generate_now`.
-            steps: Numbers of the step and of those that are generated ahead.
+            method: The method of the first step, with resolved schedules.
+            history: The history before the first step.
+            initial_state: The state that the first step takes over from the step before.
+            steps: Numbers of the first step and of the later steps, from 0.
             stopwatch: Times the waiting.
         """
         for step in steps[len(self.queue.queued_steps) :]:
@@ -102,8 +102,8 @@ class StepGenerator:
     ) -> GenerateStep:
         """Return a function that generates a step with the present weights and history.
 
-        The function may run during the update of an earlier step. `version` is the number of steps
-        that have changed the weights.
+        The function may run during the update of an earlier step. `version` is the version of the
+        weights: the number of steps that have changed them.
         """
         recipe, policy = self.recipe, self.policy
         history = history.copy()

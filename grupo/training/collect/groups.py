@@ -39,8 +39,7 @@ class CollectedGroups:
     Args:
         sampled_groups: All groups that have ended; they may have unfinished rollouts.
         kept_groups: The groups that the filter keeps; the step trains on these.
-        rank_of_rollout: The rank that generated each rollout, by the rollout's index. The tuple is
-            empty if the ranks are not known.
+        rank_of_rollout: The rank that generated each rollout, by index; () if it is not known.
         unfinished_groups: The groups that the next step continues, in order.
     """
 
@@ -134,7 +133,7 @@ class _Collection:
     """
 
     sampled: list[Group] = field(default_factory=list)
-    scored: list[Group] = field(default_factory=list)  # the same without failed rollouts
+    scored: list[Group] = field(default_factory=list)  # sampled groups without failed rollouts
     kept: list[Group] = field(default_factory=list)
     rank_of_rollout: list[int] = field(default_factory=list)
     unfinished: list[GroupInProgress] = field(default_factory=list)
@@ -183,8 +182,7 @@ class _Collection:
 def _draw_groups(method: Method, request: CurriculumRequest, step: int) -> list[GroupInProgress]:
     """Draw tasks with the curriculum, and return a group without rollouts for each task.
 
-    The history counts only new tasks: a task that continues rollouts or extends a group was counted
-    before.
+    The history counts only new tasks, and not those that continue rollouts or extend a group.
     """
     history = request.history
     drawn_tasks = method.curriculum(request)
@@ -221,11 +219,10 @@ def _exchange_outcomes(
         ranks: The processes that share the generation.
         own_outcomes: The groups of this rank after the round, by index in the round.
         groups_to_generate: The groups of all ranks before the round.
-        token_limit: As for `collect_groups`.
+        token_limit: Limit of the tokens of a rollout in this step; None if there is none.
 
     Returns:
-        The groups of all ranks whose generation has ended, and the unfinished groups of all ranks,
-        both by index in the round.
+        The ended groups and the unfinished groups of all ranks, both by index in the round.
     """
     unfinished: dict[int, GroupInProgress] = {}
     if token_limit:
@@ -251,8 +248,7 @@ def _exchange_outcomes(
 def _extend_groups(groups: list[Group], added: Sequence[Group]) -> None:
     """Append the rollouts of each added extension to the group of the same task.
 
-    An extension is a group whose task has `extends_group`. An extension is left out if `groups` has
-    no group of its task.
+    An extension is a group whose task has `extends_group`. It is left out if no group is extended.
 
     Args:
         groups: The groups of earlier rounds, changed in place.
@@ -262,7 +258,7 @@ def _extend_groups(groups: list[Group], added: Sequence[Group]) -> None:
     extensions = [group for group in added if group.task.extends_group]
     for extension in extensions:
         if (i := index_by_task.get(extension.task.key)) is not None:
-            groups[i] = replace(groups[i], rollouts=(*groups[i].rollouts, *extension.rollouts))
+            groups[i] = groups[i].with_rollouts((*groups[i].rollouts, *extension.rollouts))
 
 
 def _new_groups(added: Sequence[Group]) -> list[Group]:
@@ -278,6 +274,6 @@ def index_rollouts(groups: Sequence[Group], first_index: int = 0) -> list[Group]
     """
     indices = count(first_index)
     return [
-        replace(group, rollouts=tuple(replace(r, index=next(indices)) for r in group.rollouts))
+        group.with_rollouts(replace(rollout, index=next(indices)) for rollout in group.rollouts)
         for group in groups
     ]

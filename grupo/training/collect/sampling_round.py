@@ -55,10 +55,10 @@ class SamplingRound:
             ]
         self.sampler_calls: list[asyncio.Task[Group | GroupInProgress]] = []
         self.paused: set[int] = set()  # indices of groups that are continued in the next step
-        self.num_scoring = 0
+        self.num_scoring = 0  # number of calls of `score` that run
         self.score_call_numbers = count()
         self.waiting: list[_WaitingCall] = []
-        self.release_task: asyncio.Task[None] | None = None
+        self.release_task: asyncio.Task[None] | None = None  # runs `_release_when_idle`
 
     async def generate(self, actor: Actor, seed: int) -> list[Group | GroupInProgress]:
         """Return each group that has ended, and each unfinished group as a `GroupInProgress`.
@@ -128,7 +128,7 @@ class SamplingRound:
         return await (record.scored(rollouts, score_and_wait) if record else score_and_wait())
 
     def _schedule_release(self) -> None:
-        # in the next iteration of the loop: the group that is scored last joins `waiting` first
+        """Call `_release` soon, when the caller has appended its call to `waiting`."""
         loop = asyncio.get_running_loop()
         if not any(self.records):
             loop.call_soon(self._release)
@@ -142,15 +142,18 @@ class SamplingRound:
         self._release()
 
     def _release(self) -> None:
+        """Release all rewards, or end the paused groups, if no group is generated or scored."""
         self.waiting = [call for call in self.waiting if not call.released.cancelled()]
         unfinished = {index for index, call in enumerate(self.sampler_calls) if not call.done()}
-        unready = unfinished - {call.group_index for call in self.waiting}
-        paused = {i for i in unready if (record := self.records[i]) and record.replies.is_paused}
-        if self.num_scoring or unready - paused:
+        not_waiting = unfinished - {call.group_index for call in self.waiting}
+        paused = {
+            i for i in not_waiting if (record := self.records[i]) and record.replies.is_paused
+        }
+        if self.num_scoring or not_waiting - paused:
             return
         for call in sorted(self.waiting, key=lambda call: (call.group_index, call.call_number)):
             call.released.set_result(None)
-        if not self.waiting:  # no group can continue in this step: end the paused groups
+        if not self.waiting:  # no group can continue in this step
             self.paused = paused
             for index in paused:
                 self.sampler_calls[index].cancel()

@@ -9,20 +9,20 @@ from threading import Lock, Thread
 from grupo.core.types import Task
 from grupo.util.console import print_error
 
-PATIENCE = 60.0  # seconds before the first message about a call; each later one takes twice as long
+PATIENCE = 60.0  # seconds before the first message about a call; doubled for each later message
 
 
 @dataclass
 class _Call:
     description: str
-    begun_at: float
-    next_message: float
+    begun_at: float  # by `time.monotonic`
+    next_message_after: float  # seconds since `begun_at`
 
 
 class SlowCalls:
-    """Tells the user, from a thread of its own, which calls have been running for long.
+    """Prints messages about calls that have been running for long, from a thread of its own.
 
-    A call is not stopped: some environments take minutes.
+    No call is stopped, because some environments take minutes.
 
     Args:
         patience: Seconds before the first message about a call.
@@ -69,8 +69,8 @@ class SlowCalls:
     def _messages(self) -> Iterator[str]:
         for call in self.calls.values():
             seconds = time.monotonic() - call.begun_at
-            if seconds >= call.next_message:
-                call.next_message *= 2
+            if seconds >= call.next_message_after:
+                call.next_message_after *= 2
                 yield (
                     f"Waiting for {call.description}: {seconds:.0f} s so far."
                     " Ctrl-C ends the run, and `grupo resume` continues it."

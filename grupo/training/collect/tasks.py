@@ -14,9 +14,9 @@ TaskLists = tuple[Sequence[Task], Sequence[Task]]
 
 
 def select_usable_tasks(recipe: Recipe, policy: Policy, tasks: TaskLists) -> tuple[TaskLists, str]:
-    """Select the training and evaluation tasks that a policy can use, and describe the others.
+    """Return the training and evaluation tasks that a policy can use, and a message about others.
 
-    The result holds the tasks and a message about the others, which is "" if there are none.
+    The message is "" if the policy can use all tasks.
 
     Args:
         recipe: Its `overlong` decides about prompts that are too long.
@@ -24,16 +24,16 @@ def select_usable_tasks(recipe: Recipe, policy: Policy, tasks: TaskLists) -> tup
         tasks: The training tasks and the evaluation tasks.
 
     Raises:
-        ConfigError: The policy cannot answer the tasks, or not learn from them.
+        ConfigError: The policy cannot answer the tasks, or cannot learn from them.
     """
-    note = ""
+    message = ""
     train_tasks, eval_tasks = tasks
-    limit = length_limit(recipe.method, policy.prompt_limit)
-    if limit is not None:
-        (train_tasks, eval_tasks), note = fit_prompts(recipe.overlong, limit, *tasks)
-    if not column_sampler(recipe.method):
+    max_prompt_tokens = length_limit(recipe.method, policy.prompt_limit)
+    if max_prompt_tokens is not None:
+        (train_tasks, eval_tasks), message = fit_prompts(recipe.overlong, max_prompt_tokens, *tasks)
+    if not column_sampler(recipe.method):  # the policy generates the training rollouts
         check_tasks(policy, eval_tasks, train_tasks)
         check_first_observation(policy, recipe.env, train_tasks)
     elif recipe.evaluation.attempts:
         check_tasks(policy, eval_tasks)
-    return (train_tasks, eval_tasks), note
+    return (train_tasks, eval_tasks), message

@@ -1,7 +1,7 @@
-"""Exchange of unfinished groups between ranks: only what they have received in the last step.
+"""Exchange of unfinished groups between ranks. Only the progress of a group in this step is sent.
 
-Every rank has all groups as they were when the step began, because it received them in the steps
-before, or drew their tasks itself.
+Every rank already has each group as it was at the start of the step: the rank received the group in
+an earlier step, or drew the group's task itself.
 """
 
 from collections.abc import Mapping, Sequence
@@ -21,7 +21,8 @@ from grupo.training.collect.unfinished_groups import (
     scores_to_data,
 )
 
-GROWING = "tokens", "logp", "entropy", "parts"  # fields of a reply that is continued
+# fields of a reply that grow when it is continued; `parts` has pairs (weight version, token count)
+GROWING_FIELDS = "tokens", "logp", "entropy", "parts"
 NO_REPLY = RecordedReply(Reply())
 
 
@@ -36,24 +37,24 @@ def exchange_unfinished_groups(
 
     Args:
         ranks: The processes.
-        own_groups: The unfinished groups of this rank.
+        own_groups: The unfinished groups of this rank, by index.
         groups_at_start: All groups as they were when the step began.
-        phase: As for `Ranks.exchange`.
-        channel: As for `Ranks.exchange`.
+        phase: The phase of the step, as for `Ranks.exchange`.
+        channel: The thread that calls.
     """
     if ranks.size == 1:
         return dict(own_groups)
-    data = {
-        index: received_since(groups_at_start[index], group) for index, group in own_groups.items()
+    own_progress = {
+        index: progress_since(groups_at_start[index], group) for index, group in own_groups.items()
     }
-    known = (media for group in groups_at_start for media in media_of(group.task.prompt))
-    parts = exchange_json(ranks, data, phase, channel, known)
-    entries = {int(index): entry for part in parts for index, entry in part.items()}
-    return {i: with_received(groups_at_start[i], entries[i]) for i in sorted(entries)}
+    known_media = (media for group in groups_at_start for media in media_of(group.task.prompt))
+    progress_by_rank = exchange_json(ranks, own_progress, phase, channel, known_media)
+    progress = {int(i): data for of_rank in progress_by_rank for i, data in of_rank.items()}
+    return {i: with_progress(groups_at_start[i], progress[i]) for i in sorted(progress)}
 
 
-def received_since(before: GroupInProgress, now: GroupInProgress) -> list[Any]:
-    """Replies, observations and scores since an earlier state of a group, as JSON data."""
+def progress_since(before: GroupInProgress, now: GroupInProgress) -> list[Any]:
+    """The replies, observations and scores that a group gained since `before`, as JSON data."""
     changed = {k: r for k, r in now.replies.items() if r != before.replies.get(k)}
     replies = {
         key: _continuation(before.replies.get(key, NO_REPLY), reply)
@@ -64,8 +65,8 @@ def received_since(before: GroupInProgress, now: GroupInProgress) -> list[Any]:
     return [replies, observations, scores_to_data(scores)]
 
 
-def with_received(before: GroupInProgress, data: Any) -> GroupInProgress:
-    """The later state of a group, from that before and what `received_since` returned."""
+def with_progress(before: GroupInProgress, data: Any) -> GroupInProgress:
+    """Inverse of `progress_since`: add the progress to the earlier state of the group."""
     replies, observations, scores = data
     continued = {
         key: _continue_reply(before.replies.get(key, NO_REPLY), reply)
@@ -80,23 +81,24 @@ def with_received(before: GroupInProgress, data: Any) -> GroupInProgress:
 
 
 def _continuation(before: RecordedReply, now: RecordedReply) -> list[Any]:
-    """A reply without the beginning that is known, and the length of that in each field."""
-    known = {name: _known_length(before.reply, now.reply, name) for name in GROWING}
-    rest = {name: getattr(now.reply, name)[length:] for name, length in known.items()}
-    return [known, *replace(now, reply=replace(now.reply, **rest)).to_data()]
+    """The number of known items in each growing field, and the reply without these items."""
+    known_lengths = {name: _known_length(before.reply, now.reply, name) for name in GROWING_FIELDS}
+    new_items = {name: getattr(now.reply, name)[n:] for name, n in known_lengths.items()}
+    return [known_lengths, *replace(now, reply=replace(now.reply, **new_items)).to_data()]
 
 
 def _continue_reply(before: RecordedReply, data: Any) -> RecordedReply:
-    """The reply whose `_continuation` is given."""
-    known, *rest = data
-    now = RecordedReply.from_data(rest)
-    fields: dict[str, Any] = {
-        name: (*getattr(before.reply, name)[:length], *getattr(now.reply, name))
-        for name, length in known.items()
+    """Inverse of `_continuation`: the whole reply."""
+    known_lengths, *reply_data = data
+    new_part = RecordedReply.from_data(reply_data)
+    whole_fields: dict[str, Any] = {
+        name: (*getattr(before.reply, name)[:length], *getattr(new_part.reply, name))
+        for name, length in known_lengths.items()
     }
-    return replace(now, reply=replace(now.reply, **fields))
+    return replace(new_part, reply=replace(new_part.reply, **whole_fields))
 
 
 def _known_length(before: Reply, now: Reply, field: str) -> int:
+    """Number of items of a field that need not be sent; 0 if the field has another beginning."""
     beginning = getattr(before, field)
     return len(beginning) if getattr(now, field)[: len(beginning)] == beginning else 0

@@ -1,4 +1,7 @@
-"""Groups that are generated in several steps, with all that they have received, as plain data."""
+"""Groups that are generated in several steps: a later step runs the sampler again from the start.
+
+The sampler then gets back the replies, observations and scores that earlier steps recorded.
+"""
 
 import hashlib
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -13,7 +16,7 @@ from grupo.util.rng import derive_key
 
 T = TypeVar("T")
 
-UNLIMITED = 1 << 60  # tokens
+UNLIMITED = 1 << 60  # a number of tokens that no rollout reaches
 
 
 @dataclass(frozen=True)
@@ -22,9 +25,9 @@ class StepTokenLimit:
 
     Args:
         step: The number of the step that is generated, from 0.
-        tokens_per_step: Most tokens of a rollout within the step.
-        max_later_steps: Number of steps after its first in which a group may be continued. In the
-            last of these steps, the rollouts of the group are generated to their ends.
+        tokens_per_step: Largest number of tokens of a rollout within the step.
+        max_later_steps: Largest number of later steps that continue a group. The last of these
+            steps generates the rollouts of the group to their ends.
     """
 
     step: int
@@ -32,7 +35,7 @@ class StepTokenLimit:
     max_later_steps: int
 
     def max_tokens(self, first_step: int) -> int:
-        """Most tokens that a rollout of a group generates in this step; unlimited in its last step.
+        """Largest number of tokens of a rollout in this step; `UNLIMITED` in the group's last step.
 
         >>> limit = StepTokenLimit(step=5, tokens_per_step=100, max_later_steps=2)
         >>> limit.max_tokens(first_step=4), limit.max_tokens(first_step=3) == UNLIMITED
@@ -44,16 +47,16 @@ class StepTokenLimit:
 
 @dataclass(frozen=True)
 class GroupInProgress:
-    """A group whose generation has not ended, with all that it has received in earlier steps.
+    """A group whose generation has not ended, with the values recorded in earlier steps.
 
-    A freshly drawn group has received nothing.
+    A freshly drawn group has no recorded values.
 
     Args:
         task: The task as it was drawn.
         first_step: The step in which the group was drawn, from 0.
-        rng_label: Index of the round in the step and of the group in the round; the random streams
-            are derived from it.
-        replies: Replies to its requests, by digest.
+        rng_label: Label from which the random streams are derived: the index of the round in the
+            step, and the index of the group in the round.
+        replies: Replies of the engine, by the digest of the request.
         observations: Observations of the environment, by the digest of the rollout before them.
         scores: Scores of the environment, by the digest of the rollouts.
     """
@@ -66,12 +69,12 @@ class GroupInProgress:
     scores: Mapping[str, Sequence[RewardResult]] = field(default_factory=dict)
 
     def actor(self, actor: Actor, seed: int, record: "GroupRecord | None") -> Actor:
-        """The policy with the random streams of this group.
+        """The actor with the random streams of this group.
 
         Args:
-            actor: The policy's handle in the step that is generated.
+            actor: The actor of the step that is generated.
             seed: Seed of the run.
-            record: What the group receives; None if it is generated in one step.
+            record: Records the values that the group receives; None without a token limit.
         """
         if record is None:
             return actor.fork(*self.rng_label)
@@ -80,12 +83,12 @@ class GroupInProgress:
         return group_actor.fork(*self.rng_label)
 
     def to_data(self) -> list[Any]:
-        """The group as JSON data, which does not depend on the order of arrivals."""
-        own = self.task.key, self.task.group_size, self.task.prompt
+        """The group as JSON data, which does not depend on the order in which values arrived."""
+        drawn_values = self.task.key, self.task.group_size, self.task.prompt
         replays = [*map(rollout_json.to_data, self.task.replays)]
-        demonstrations = [[task.prompt, task.answer] for task in self.task.demonstrations]
+        demonstrations = [[solved.prompt, solved.answer] for solved in self.task.demonstrations]
         return [
-            [*own, replays, demonstrations, dict(self.task.statistic_states)],
+            [*drawn_values, replays, demonstrations, dict(self.task.statistic_states)],
             self.first_step,
             self.rng_label,
             {key: reply.to_data() for key, reply in sorted(self.replies.items())},
@@ -95,7 +98,7 @@ class GroupInProgress:
 
     @classmethod
     def from_data(cls, data: Any, task_by_key: Mapping[str, Task]) -> "GroupInProgress":
-        """The group that `to_data` returned."""
+        """Inverse of `to_data`."""
         task_data, first_step, rng_label, replies, observations, scores = data
         key, group_size, prompt, replays, demonstrations, states = task_data
         task = replace(
@@ -103,7 +106,7 @@ class GroupInProgress:
             group_size=group_size,
             prompt=rollout_json.as_observation(prompt),
             replays=tuple(map(rollout_json.from_data, replays)),
-            demonstrations=tuple(SolvedTask(*texts) for texts in demonstrations),
+            demonstrations=tuple(SolvedTask(*pair) for pair in demonstrations),
             statistic_states={statistic: tuple(state) for statistic, state in states.items()},
         )
         return cls(
@@ -117,14 +120,14 @@ class GroupInProgress:
 
 
 def restore_groups(data: Sequence[Any], tasks: Sequence[Task]) -> tuple[GroupInProgress, ...]:
-    """Restore groups from `GroupInProgress.to_data`; `tasks` has the task of each group."""
-    keys = {task[0] for task, *_ in data}
+    """Restore groups from `GroupInProgress.to_data`; `tasks` must include their tasks."""
+    keys = {task_data[0] for task_data, *_ in data}
     task_by_key = {task.key: task for task in tasks if task.key in keys} if keys else {}
     return tuple(GroupInProgress.from_data(entry, task_by_key) for entry in data)
 
 
 def step_key(seed: int, step: int) -> int:
-    """The random stream of a step's generation."""
+    """Key of the random streams with which a step generates."""
     return derive_key(seed, "sample", step)
 
 
@@ -132,9 +135,9 @@ class GroupRecord:
     """The replies, observations and scores that a group receives while it is generated.
 
     Args:
-        group: The group, with what it received in earlier steps.
-        tokens_per_step: Most tokens that a rollout generates in this step.
-        on_change: Called when a coroutine of the group pauses or goes on.
+        group: The group, with the values recorded in earlier steps.
+        tokens_per_step: Largest number of tokens that a rollout generates in this step.
+        on_change: Called when a coroutine of the group pauses or continues.
     """
 
     def __init__(
@@ -151,12 +154,12 @@ class GroupRecord:
         reply: Callable[[], Awaitable[Observation | None]],
         is_lost: Callable[[], bool] = lambda: False,
     ) -> Observation | None:
-        """The environment's observation after a rollout.
+        """The recorded observation after a rollout, or else the observation that `reply` returns.
 
         Args:
             rollout: The rollout.
-            reply: Returns the observation if it is not recorded.
-            is_lost: Whether the environment has lost its reply: the next step asks for it again.
+            reply: Requests the observation from the environment.
+            is_lost: Whether the reply was lost. It is then not recorded, but requested again.
         """
         key = rollouts_digest([rollout])
         if key in self.observations:
@@ -178,7 +181,7 @@ class GroupRecord:
         return self.scores[key]
 
     def unfinished_group(self) -> GroupInProgress:
-        """The group with what it has received so far."""
+        """The group with the values recorded so far."""
         return replace(
             self.group,
             replies=self.replies.replies,
@@ -188,11 +191,11 @@ class GroupRecord:
 
 
 def rollouts_digest(rollouts: Sequence[Rollout]) -> str:
-    """A digest of the content of rollouts; the versions of the weights do not matter."""
+    """A digest of the roles, observations and responses of rollouts: the key of recorded values."""
     content = [
         (
             rollout.role,
-            [(observation, a.items, a.text, a.image) for observation, a in rollout.turns],
+            [(observation, r.items, r.text, r.image) for observation, r in rollout.turns],
         )
         for rollout in rollouts
     ]
@@ -213,11 +216,11 @@ def scores_to_data(scores: Mapping[str, Sequence[RewardResult]]) -> dict[str, An
 
 
 def scores_from_data(data: Mapping[str, Any]) -> dict[str, Sequence[RewardResult]]:
-    """The scores that `scores_to_data` returned."""
+    """Inverse of `scores_to_data`."""
     return {key: [_reward_result(entry) for entry in entries] for key, entries in data.items()}
 
 
 def _reward_result(data: Mapping[str, Any]) -> RewardResult:
-    fields: dict[str, Any] = {**data}
-    fields["step_values"] = {name: tuple(x) for name, x in data["step_values"].items()}
+    step_values = {name: tuple(values) for name, values in data["step_values"].items()}
+    fields: dict[str, Any] = {**data, "step_values": step_values}
     return RewardResult(**fields)

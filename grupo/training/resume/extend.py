@@ -15,7 +15,12 @@ from grupo.storage.checkpoint import Checkpoint, NoCheckpoint, explain_disk_erro
 from grupo.storage.fault_injection import kill_point
 from grupo.training.resume.recipe_file import EarlierRecipe, RecipeFile
 from grupo.training.resume.resumable import check_resumable
-from grupo.training.resume.run_folder import CHECKPOINTS, RECIPE, SUMMARY, RunFolder
+from grupo.training.resume.run_folder import (
+    CHECKPOINTS_FOLDER,
+    RECIPE_FILE,
+    SUMMARY_FILE,
+    RunFolder,
+)
 from grupo.training.stopping import StopInputs, stop_reason
 from grupo.util.errors import ConfigError
 
@@ -45,8 +50,7 @@ def extend_run(run: Path, change: Callable[[Recipe], Recipe]) -> tuple[str, ...]
         Messages: each change, and its consequences for schedules.
 
     Raises:
-        ConfigError: A field differs that must not change, the run would end without another step,
-            or the run cannot be resumed.
+        ConfigError: A field must not change, no step would follow, or the run is not resumable.
         CorruptRun: The checkpoints of the run are damaged.
     """
     run_folder = RunFolder.open(run)
@@ -89,7 +93,7 @@ def _check_fields(run_folder: RunFolder, recipe: Recipe) -> None:
 
 def _newest_checkpoint(run_folder: RunFolder) -> Checkpoint | None:
     try:
-        return checkpoint.load(run_folder.folder / CHECKPOINTS, run_folder.check_files)
+        return checkpoint.load(run_folder.folder / CHECKPOINTS_FOLDER, run_folder.check_checkpoint)
     except NoCheckpoint:
         run_folder.check_no_lost_checkpoint()
         return None
@@ -124,18 +128,18 @@ def _write_recipe_file(run_folder: RunFolder, recipe: Recipe, step: int, finishe
     """
     folder = run_folder.folder
     kill_point("extend/begun")
-    if (folder / SUMMARY).exists():
-        remove(folder / SUMMARY)
+    if (folder / SUMMARY_FILE).exists():
+        remove(folder / SUMMARY_FILE)
         fsync_dir(folder)
     kill_point("extend/summary_removed")
-    # after a damaged checkpoint, the newest one may be older than an earlier extension
+    # if a checkpoint is damaged, `step` may be lower than the step of an earlier extension
     earlier_recipes = (
         replace(entry, step=min(entry.step, step), finished=entry.finished and entry.step <= step)
         for entry in run_folder.earlier_recipes
     )
     replaced = EarlierRecipe(run_folder.recipe_fingerprint, run_folder.recipe, step, finished)
     text = RecipeFile(recipe, (*earlier_recipes, replaced), run_folder.model_files).to_text()
-    write_atomically(folder / RECIPE, text, kill_point_prefix="extend/recipe")
+    write_atomically(folder / RECIPE_FILE, text, kill_point_prefix="extend/recipe")
 
 
 def _describe_changes(old: Recipe, new: Recipe) -> list[str]:

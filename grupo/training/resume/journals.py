@@ -14,14 +14,14 @@ from grupo.storage.manifest import InvalidCheckpoint
 
 JOURNALS = ("metrics", "rollouts", "responses")
 JOURNAL_CHECKSUMS = "journal_checksums"  # file of a checkpoint with the `LineSums` of each journal
+EMPTY_JOURNALS = dict.fromkeys(JOURNALS, JournalSnapshot())
 
 
 class RunJournals:
     """The journals in the folder of a run.
 
     The journal `metrics` has one line for each step, and `rollouts` has one line for each rollout.
-    The journal `responses` has one line for each rollout of a logged group, with the rollout's
-    responses.
+    `responses` has one line for each rollout of a logged group, with the responses.
 
     Args:
         folder: The folder of the run.
@@ -38,7 +38,7 @@ class RunJournals:
     def append(
         self, metrics: Mapping[str, Any], rollouts: Sequence[Any], responses: Sequence[Any]
     ) -> None:
-        """Append the records of a step; the metrics come last, since they count as the step."""
+        """Append the records of a step. The metrics come last: their line completes the step."""
         self.by_name["responses"].append(*responses)
         self.by_name["rollouts"].append(*rollouts)
         kill_point("step/logging")
@@ -50,7 +50,7 @@ class RunJournals:
             journal.fsync()
 
     def lengths_and_checksums(self, step: int) -> tuple[dict[str, int], dict[str, Tensor]]:
-        """Return the length of each journal in bytes, and the checksums of its lines, by its name.
+        """Return two mappings by the journal's name: its length in bytes, and its line checksums.
 
         Args:
             step: The number of steps that are done.

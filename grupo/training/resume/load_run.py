@@ -1,4 +1,4 @@
-"""Loading of a run's policy from one of its checkpoints: the newest, the best or a given step."""
+"""Loads a run's policy from one of its checkpoints: the newest, the best or a given step."""
 
 from collections.abc import Mapping
 from contextlib import suppress
@@ -11,12 +11,12 @@ from grupo.rollouts.eval_scores import best_steps
 from grupo.storage import checkpoint, checkpoint_dirs, manifest
 from grupo.storage.checkpoint import Checkpoint, CorruptRun
 from grupo.storage.manifest import InvalidCheckpoint
-from grupo.training.resume.run_folder import CHECKPOINTS, RunFolder
+from grupo.training.resume.run_folder import CHECKPOINTS_FOLDER, RunFolder
 from grupo.util.errors import ConfigError, suggest
 
-LAST = "last"
+LAST = "last"  # values of `choice`
 BEST = "best"
-TRAINED = "trained"
+TRAINED = "trained"  # values of `weights`
 AVERAGED = "ema"
 
 
@@ -25,13 +25,13 @@ def load_policy(run: Path, choice: str = LAST, weights: str = TRAINED) -> tuple[
 
     Args:
         run: The folder of the run.
-        choice: The checkpoint whose weights are loaded: "last", the newest one that verifies;
-            "best", the one with the best evaluation by `keep.metric`; or the number of a step.
+        choice: The checkpoint whose weights are loaded. "last" is the newest intact checkpoint,
+            "best" has the best evaluation by `keep.metric`, and a number is that of a step.
         weights: "trained", or "ema" for their moving average.
 
     Raises:
         ConfigError: The run has no such checkpoint, or no moving average.
-        CorruptRun: It is damaged.
+        CorruptRun: The checkpoint is damaged.
     """
     recipe = RunFolder.open(run).recipe
     loaded_checkpoint = load_checkpoint(run, recipe, choice)
@@ -66,13 +66,13 @@ def load_checkpoint(run: Path, recipe: Recipe, choice: str = LAST) -> Checkpoint
         choice: "last", "best" or the number of a step.
 
     Raises:
-        ConfigError: There is no such checkpoint; or a GGUF file that the recipe names is gone or
-            has changed, without which the weights of adapters mean nothing.
+        ConfigError: There is no such checkpoint. Or a GGUF file that the recipe names is gone or
+            has changed, and the weights of adapters fit no other file.
     """
     RunFolder.open(run).check_model_files()
     if choice != BEST and choice != LAST and not choice.isdecimal():
         raise ConfigError(f"checkpoint: {choice!r}. Allowed: best, last or the number of a step.")
-    folder = run / CHECKPOINTS
+    folder = run / CHECKPOINTS_FOLDER
     if choice.isdecimal():
         return _load_step(folder, int(choice))
     last = checkpoint.load(folder)
@@ -91,7 +91,7 @@ def find_checkpoint(run: Path, recipe: Recipe, choice: str) -> tuple[Path, Mappi
         choice: "last", "best" or the number of a step.
     """
     step = load_checkpoint(run, recipe, choice).step
-    for path in checkpoint_dirs.newest_first(run / CHECKPOINTS):
+    for path in checkpoint_dirs.newest_first(run / CHECKPOINTS_FOLDER):
         if checkpoint_dirs.step_and_repeat(path)[0] == step:
             with suppress(InvalidCheckpoint):
                 files = manifest.verify_files(path).files
@@ -100,12 +100,12 @@ def find_checkpoint(run: Path, recipe: Recipe, choice: str) -> tuple[Path, Mappi
 
 
 def _best_saved_step(folder: Path, recipe: Recipe, last: Checkpoint) -> int:
-    """The step with the best evaluation among those with a checkpoint."""
+    """The step with the best evaluation among the steps with a checkpoint."""
     evaluations = last.data["eval_scores"]
-    ranked = best_steps(evaluations, last.step, recipe.keep.metric, len(evaluations))
-    steps = [step for step in ranked if step in _saved_steps(folder)]
-    if recipe.keep.best:
-        steps = ranked[:1]  # it was kept: if it is missing now, no other one takes its place
+    ranked_steps = best_steps(evaluations, last.step, recipe.keep.metric, len(evaluations))
+    steps = [step for step in ranked_steps if step in _saved_steps(folder)]
+    if recipe.keep.best:  # the best step was kept: if it is missing now, loading it must fail
+        steps = ranked_steps[:1]
     if not steps:
         raise ConfigError(
             f"checkpoint: no step with a checkpoint in {folder} was evaluated"
@@ -117,7 +117,7 @@ def _best_saved_step(folder: Path, recipe: Recipe, last: Checkpoint) -> int:
 
 
 def _load_step(folder: Path, step: int) -> Checkpoint:
-    """The newest checkpoint of one step; no other step takes its place."""
+    """The newest checkpoint of one step; raises if the step has no intact checkpoint."""
     paths = [
         path
         for path in checkpoint_dirs.newest_first(folder)

@@ -1,4 +1,4 @@
-"""`recipe.json`: the recipe of a run, its earlier recipes, its GGUF files, its fingerprint."""
+"""`recipe.json`: the recipe of a run, its earlier recipes, its GGUF files and a fingerprint."""
 
 import hashlib
 import json
@@ -21,15 +21,15 @@ class ModelFile:
     """A GGUF file that a recipe names.
 
     Args:
-        path: Its name in the recipe.
-        sha256: Its checksum when the run began.
+        path: Path of the file, as the recipe names it.
+        sha256: SHA-256 of the file when the run began.
     """
 
     path: str
     sha256: str
 
     def check(self) -> None:
-        """Raise `ConfigError` if the file is gone, or is another one."""
+        """Raise `ConfigError` if the file is gone or has changed."""
         if not Path(self.path).is_file():
             raise ConfigError(
                 f"model: {self.path!r} is gone. A run needs the model that it began with whenever"
@@ -43,7 +43,7 @@ class ModelFile:
 
 
 def find_model_files(recipe: Recipe) -> tuple[ModelFile, ...]:
-    """The GGUF files of all models that a recipe names: of its policy, its teachers, its judges."""
+    """The GGUF files of all models in a recipe: of the policy, of teachers and of judges."""
     parts = (part for part in walk(recipe) if is_component(part))
     models = [component_fields(part).get("model") for part in parts]
     names = [model for model in models if isinstance(model, str) and is_gguf(model)]
@@ -55,9 +55,9 @@ class EarlierRecipe:
     """The recipe of a run until it was extended.
 
     Args:
-        fingerprint: Fingerprint of the run's recipe file at that time, which checkpoints hold.
+        fingerprint: Fingerprint of `recipe.json` before the extension, which checkpoints hold.
         recipe: The recipe.
-        step: Number of steps done when the run was extended; this recipe holds up to there.
+        step: Number of steps that were done when the run was extended.
         finished: Whether the run had ended at this step.
     """
 
@@ -83,11 +83,11 @@ class RecipeFile:
 
     @property
     def fingerprint(self) -> str:
-        """SHA-256 of the contents, which hold descriptions of objects in memory."""
+        """SHA-256 of the contents. For objects in memory, the contents have descriptions."""
         return self._data()["fingerprint"]
 
     def to_text(self) -> str:
-        """The text of the file; another text with the same data was edited."""
+        """The text of the file. A file with another text was edited, even if its data are equal."""
         return json.dumps(self._data(), indent=1)
 
     def _data(self) -> dict[str, Any]:
@@ -131,7 +131,7 @@ def _recipe(data: Any) -> Recipe:
 
 
 def _read_data(path: Path) -> dict[str, Any]:
-    """The data of the file; raises `ConfigError` if it does not have its fingerprint."""
+    """The data of the file; raises `ConfigError` if the file was edited or damaged."""
     with suppress(ValueError, TypeError, KeyError):
         text = read_limited(path)
         data = parse_json(text)

@@ -1,4 +1,4 @@
-"""Runs that use objects in memory cannot be resumed: the message at their start, and the error."""
+"""Messages about runs that cannot be resumed, because only their own process has some objects."""
 
 from collections.abc import Generator
 from contextlib import contextmanager
@@ -13,7 +13,7 @@ from grupo.util.in_memory import MissingObject
 
 
 def not_resumable_message(recipe: Recipe) -> str:
-    """A line that names the objects in memory; "" if the run can be resumed."""
+    """A line that names the objects in memory of a recipe; "" if the run can be resumed."""
     objects = objects_in_memory(recipe)
     if not objects:
         return ""
@@ -21,7 +21,7 @@ def not_resumable_message(recipe: Recipe) -> str:
 
 
 def check_resumable(recipe: Recipe, run: Path) -> None:
-    """Raise `ConfigError` if the recipe of a run has objects that only its own process had.
+    """Raise `ConfigError` if the recipe of a run had objects in memory.
 
     Args:
         recipe: The recipe, as it was read from the run's folder.
@@ -48,11 +48,11 @@ def release_loaded_models_on_error(recipe: Recipe) -> Generator[None]:
 
 
 def release_loaded_models(recipe: Recipe) -> None:
-    """Release the models in memory that a run trained in place; other code can use them then."""
+    """Release the models in memory that a run has trained, so that other code can use them."""
     for part in walk((recipe.policy, recipe.aux_models)):
         if isinstance(part, LoadedModel):
             part.release()
 
 
 def _list_names(objects: dict[str, MissingObject]) -> str:
-    return ", ".join(f"{path.removeprefix('recipe.')} ({o})" for path, o in objects.items())
+    return ", ".join(f"{path.removeprefix('recipe.')} ({x})" for path, x in objects.items())

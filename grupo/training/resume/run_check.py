@@ -11,18 +11,16 @@ from grupo.core.component import component
 from grupo.core.serialization import objects_in_memory
 from grupo.storage import checkpoint_dirs, manifest, safetensors, strict_json
 from grupo.storage.checkpoint import Checkpoint, CorruptRun
-from grupo.storage.journal import DamagedJournal, Journal, JournalSnapshot
+from grupo.storage.journal import DamagedJournal, Journal
 from grupo.storage.manifest import InvalidCheckpoint, Manifest
 from grupo.storage.media_files import check_file
+from grupo.training.resume.journals import EMPTY_JOURNALS, JOURNAL_CHECKSUMS, journal_snapshots
 from grupo.training.resume.run_folder import (
-    CHECKPOINTS,
-    JOURNAL_CHECKSUMS,
-    JOURNALS,
-    MEDIA,
-    RECIPE,
-    SUMMARY,
+    CHECKPOINTS_FOLDER,
+    MEDIA_FOLDER,
+    RECIPE_FILE,
+    SUMMARY_FILE,
     RunFolder,
-    journal_snapshots,
 )
 from grupo.training.resume.step_durations import STEP_DURATIONS_FILE, read_step_durations
 from grupo.training.stopping import run_summary
@@ -85,12 +83,13 @@ class RunChecker:
     Args:
         folder: The run's folder.
         on_bytes: Receives the number of bytes of each part that was read.
-        intact: Data and journal checksums of each intact checkpoint, the one to resume from first.
+        intact_checkpoints: Data and journal checksums of each intact checkpoint, by the name of its
+            folder. The checkpoint to resume from comes first.
     """
 
     folder: Path
     on_bytes: OnBytes = lambda count: None
-    intact: dict[str, Checkpoint] = field(default_factory=dict)
+    intact_checkpoints: dict[str, Checkpoint] = field(default_factory=dict)
 
     def __call__(self) -> RunCheck:
         """Check all files."""
@@ -99,27 +98,29 @@ class RunChecker:
             *(self._step_durations, self._summary),
         )
         files = tuple(result for check in checks for result in check())
-        usable = [
-            name for name, checkpoint in self.intact.items() if self._fits_journals(checkpoint)
-        ]
-        is_resumable = not files[0].problem and files[0].note != NOT_RESUMABLE
-        return RunCheck(files, "".join(usable[:1]) if is_resumable else "")
+        checkpoints = self.intact_checkpoints.items()
+        usable_names = (name for name, checkpoint in checkpoints if self._fits_journals(checkpoint))
+        recipe_check = files[0]
+        is_resumable = not recipe_check.problem and recipe_check.note != NOT_RESUMABLE
+        return RunCheck(files, next(usable_names, "") if is_resumable else "")
 
     def _recipe(self) -> Iterator[FileCheck]:
-        result = _result(RECIPE, partial(RunFolder.open, self.folder))
+        result = _result(RECIPE_FILE, partial(RunFolder.open, self.folder))
         if not result.problem and objects_in_memory(RunFolder.open(self.folder).recipe):
-            result = FileCheck(RECIPE, note=NOT_RESUMABLE)
+            result = FileCheck(RECIPE_FILE, note=NOT_RESUMABLE)
         yield result
 
     def _checkpoints(self) -> Iterator[FileCheck]:
-        parent = self.folder / CHECKPOINTS
+        parent = self.folder / CHECKPOINTS_FOLDER
         folders = checkpoint_dirs.newest_first(parent)
         if not folders and not (parent / checkpoint_dirs.POINTER_FILE).exists():
-            yield _result(CHECKPOINTS, partial(_check_never_saved, self.folder), "none was saved")
+            yield _result(
+                CHECKPOINTS_FOLDER, partial(_check_never_saved, self.folder), "none was saved"
+            )
             return
-        pointer = f"{CHECKPOINTS}/{checkpoint_dirs.POINTER_FILE}"
+        pointer = f"{CHECKPOINTS_FOLDER}/{checkpoint_dirs.POINTER_FILE}"
         yield _result(pointer, partial(checkpoint_dirs.pointed_checkpoint, parent))
-        with suppress(InvalidCheckpoint):
+        with suppress(InvalidCheckpoint):  # the checkpoint that the pointer names comes first
             folders.sort(key=checkpoint_dirs.pointed_checkpoint(parent).__ne__)
         for folder in folders:
             results = list(self._checkpoint(folder))
@@ -127,7 +128,7 @@ class RunChecker:
                 yield from results
 
     def _checkpoint(self, folder: Path) -> Iterator[FileCheck]:
-        place = f"{CHECKPOINTS}/{folder.name}"
+        place = f"{CHECKPOINTS_FOLDER}/{folder.name}"
         result = _result(f"{place}/{manifest.NAME}", partial(_read_manifest, folder))
         yield result
         if result.problem:
@@ -143,13 +144,11 @@ class RunChecker:
         yield from results
         if not any(result.problem for result in results):
             with suppress(OSError):  # a run in progress may have removed it
-                self.intact[folder.name] = _without_weights(folder, contents.step)
+                self.intact_checkpoints[folder.name] = _load_without_weights(folder, contents.step)
 
     def _journals(self) -> Iterator[FileCheck]:
-        newest = next(iter(self.intact.values()), None)
-        snapshots = (
-            journal_snapshots(newest) if newest else dict.fromkeys(JOURNALS, JournalSnapshot())
-        )
+        newest = next(iter(self.intact_checkpoints.values()), None)
+        snapshots = journal_snapshots(newest) if newest else EMPTY_JOURNALS
         for name, snapshot in snapshots.items():
             journal = Journal(self.folder / f"{name}.jsonl")
             note = f"{snapshot.sums.num_lines} lines verified"
@@ -158,13 +157,15 @@ class RunChecker:
             yield _result(journal.path.name, partial(journal.verify, snapshot, self.on_bytes), note)
 
     def _media(self) -> Iterator[FileCheck]:
-        files = sorted((self.folder / MEDIA).glob("[!t]*.*"))  # not the temporary ones, tmp.…
-        results = [_result(f"{MEDIA}/{path.name}", partial(check_file, path)) for path in files]
+        files = sorted((self.folder / MEDIA_FOLDER).glob("[!t]*.*"))  # temporary files are tmp.…
+        results = [
+            _result(f"{MEDIA_FOLDER}/{path.name}", partial(check_file, path)) for path in files
+        ]
         damaged = [result for result in results if result.problem]
         if damaged:
             yield from damaged
         elif files:
-            yield FileCheck(MEDIA, note=f"{len(files)} files verified")
+            yield FileCheck(MEDIA_FOLDER, note=f"{len(files)} files verified")
 
     def _step_durations(self) -> Iterator[FileCheck]:
         path = self.folder / STEP_DURATIONS_FILE
@@ -175,15 +176,15 @@ class RunChecker:
             )
 
     def _summary(self) -> Iterator[FileCheck]:
-        path = self.folder / SUMMARY
-        newest = next(iter(self.intact.values()), None)
+        path = self.folder / SUMMARY_FILE
+        newest = next(iter(self.intact_checkpoints.values()), None)
         if not path.exists():
             return
         if newest and newest.data["finished"]:
-            yield _result(SUMMARY, partial(_check_summary, path, newest))
+            yield _result(SUMMARY_FILE, partial(_check_summary, path, newest))
         else:
             parse = partial(_parse_json, path)
-            yield _result(SUMMARY, parse, "without a checksum: the last checkpoint is missing")
+            yield _result(SUMMARY_FILE, parse, "without a checksum: the last checkpoint is missing")
 
     def _fits_journals(self, checkpoint: Checkpoint) -> bool:
         try:
@@ -205,7 +206,7 @@ def _read_manifest(folder: Path) -> Manifest:
     return contents
 
 
-def _without_weights(folder: Path, step: int) -> Checkpoint:
+def _load_without_weights(folder: Path, step: int) -> Checkpoint:
     """The plain data and the journals' checksums of a checkpoint."""
     checksums = safetensors.load_tensors(folder / f"{JOURNAL_CHECKSUMS}.safetensors")
     data = strict_json.from_exact_json((folder / "data.json").read_text(encoding="utf-8"))
@@ -213,10 +214,10 @@ def _without_weights(folder: Path, step: int) -> Checkpoint:
 
 
 def _check_summary(path: Path, checkpoint: Checkpoint) -> None:
-    """Raise `CorruptRun` if the summary is not the one that the last checkpoint's data gives."""
+    """Raise `CorruptRun` if the summary differs from the summary of the last checkpoint's data."""
     recipe = RunFolder.open(path.parent).recipe
     summary = run_summary(recipe, checkpoint.step, checkpoint.data)
-    if objects_in_memory(recipe.method):  # their code differs from their description
+    if objects_in_memory(recipe.method):  # only a description of them was stored in the recipe
         summary["method"] = strict_json.from_json(path.read_text()).get("method")
     expected = strict_json.to_json(summary)
     if path.read_bytes() != expected.encode():
@@ -228,7 +229,7 @@ def _parse_json(path: Path) -> None:
 
 
 def _result(file: str, check: Callable[[], Any], note: str = "") -> FileCheck:
-    """The result of a check that raises if the file is damaged."""
+    """The result of `check`, a function that raises if the file is damaged."""
     try:
         check()
     except (ConfigError, InvalidCheckpoint, DamagedJournal, OSError, ValueError) as error:

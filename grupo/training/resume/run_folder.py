@@ -15,19 +15,18 @@ from torch import Tensor
 
 from grupo.core.component import component_fields, to_code
 from grupo.recipe import Recipe
-from grupo.rollouts.replay_buffer import REPLAY_BUFFER, verify_segments
+from grupo.rollouts.replay_buffer import REPLAY_BUFFER, verify_replay_files
 from grupo.storage import checkpoint, strict_json
 from grupo.storage.atomic_files import make_folder, remove_temporary_files, write_atomically
 from grupo.storage.checkpoint import Checkpoint, CorruptRun, NoCheckpoint, explain_disk_errors
 from grupo.storage.fault_injection import kill_point
-from grupo.storage.journal import JournalSnapshot
 from grupo.storage.lock import Lock
 from grupo.storage.manifest import InvalidCheckpoint
-from grupo.storage.media_files import FOLDER as MEDIA
+from grupo.storage.media_files import FOLDER as MEDIA_FOLDER
 from grupo.storage.safetensors import join_collectives_of_writer
 from grupo.training.resume.journals import (
+    EMPTY_JOURNALS,
     JOURNAL_CHECKSUMS,
-    JOURNALS,
     RunJournals,
     journal_snapshots,
 )
@@ -41,11 +40,11 @@ from grupo.training.resume.recipe_file import (
 from grupo.util.errors import ConfigError
 from grupo.util.user_paths import no_run_message, shell_path
 
-LOCK = "lock"
-RECIPE = "recipe.json"
-SUMMARY = "summary.json"
-MERGED = "merged.safetensors"  # the merged weights from which a run of a pipeline starts
-CHECKPOINTS = "checkpoints"
+LOCK_FILE = "lock"
+RECIPE_FILE = "recipe.json"
+SUMMARY_FILE = "summary.json"
+MERGED_FILE = "merged.safetensors"  # the merged weights from which a run of a pipeline starts
+CHECKPOINTS_FOLDER = "checkpoints"
 
 
 @dataclass(frozen=True)
@@ -59,8 +58,8 @@ class RunFolder:
         recipe: The recipe of the run.
         recipe_fingerprint: Hash of the recipe as it is stored in `recipe.json`.
         earlier_recipes: The recipes of the run before each of its extensions, oldest first. The
-            `step` of an earlier recipe is the last step with this recipe, from 1.
-        is_writer: Whether this process writes. Of several ranks only the first one writes.
+            `step` of an earlier recipe is the number of steps that were done when it was replaced.
+        is_writer: Whether this process writes; with several ranks, only rank 0.
         model_files: The GGUF files that the recipe names, with their checksums at the run's start.
     """
 
@@ -79,7 +78,7 @@ class RunFolder:
         and temporary files, which a run leaves if it is killed before its recipe is written.
         """
         names = [path.name for path in folder.iterdir()] if folder.is_dir() else []
-        entries = [x for x in names if x not in (LOCK, MERGED) and not x.startswith("tmp.")]
+        entries = [x for x in names if x not in (LOCK_FILE, MERGED_FILE) and x[:4] != "tmp."]
         if entries or folder.is_file():
             raise ConfigError(
                 f"run: {str(folder)!r} exists. Name another folder, or continue this run with"
@@ -98,21 +97,23 @@ class RunFolder:
         with explain_disk_errors("The run is not begun"), ExitStack() as cleanup:
             make_folder(folder)
             kill_point("begin/folder")
-            lock = cleanup.enter_context(Lock(folder / LOCK))
+            lock = cleanup.enter_context(Lock(folder / LOCK_FILE))
             cls.check_empty(folder)  # again, under the lock: another run may have begun here
             remove_temporary_files(folder)
-            write_atomically(folder / RECIPE, contents.to_text(), kill_point_prefix="begin/recipe")
+            write_atomically(
+                folder / RECIPE_FILE, contents.to_text(), kill_point_prefix="begin/recipe"
+            )
             cleanup.pop_all()
         return run_folder, lock
 
     @classmethod
     def open(cls, folder: Path) -> "RunFolder":
-        """Open the folder of an existing run for reading.
+        """Open the folder of an existing run without locking it; before writing, call `lock`.
 
         Raises:
             ConfigError: The folder holds no run, or its recipe was edited or cannot be loaded.
         """
-        path = folder / RECIPE
+        path = folder / RECIPE_FILE
         if not path.is_file():
             raise ConfigError(no_run_message(folder))
         contents = read_recipe_file(path)
@@ -132,11 +133,11 @@ class RunFolder:
     def recipe_of_step(self, step: int) -> Recipe:
         """Return the recipe of a step.
 
-        A step from before an extension keeps its earlier recipe. If a checkpoint is damaged, a
-        resumed run can therefore repeat the step with the same result, bit for bit.
+        A step from before an extension has an earlier recipe. If a checkpoint is damaged, a resumed
+        run can therefore repeat the step with the same result, bit for bit.
 
         Args:
-            step: Number of the step, from 0.
+            step: Index of the step, from 0.
         """
         candidates = (earlier.recipe for earlier in self.earlier_recipes if step < earlier.step)
         return next(candidates, self.recipe)
@@ -151,9 +152,9 @@ class RunFolder:
 
         The lock of a process that has died is taken over.
         """
-        lock = Lock(self.folder / LOCK)
+        lock = Lock(self.folder / LOCK_FILE)
         kill_point("resume/locked")
-        for folder in (self.folder, self.folder / CHECKPOINTS, self.folder / MEDIA):
+        for folder in (self.folder, self.folder / CHECKPOINTS_FOLDER, self.folder / MEDIA_FOLDER):
             remove_temporary_files(folder)
         return lock
 
@@ -186,7 +187,7 @@ class RunFolder:
             step: Number of the step, from 1.
             metrics: The metrics of the step.
             rollouts: Records of the rollouts of the step.
-            responses: For each rollout of the logged groups, a record of its responses.
+            responses: Records of responses, one for each rollout of the logged groups.
         """
         if not self.is_writer:
             return
@@ -216,7 +217,7 @@ class RunFolder:
             self.journals.fsync()
         lengths, checksums = self.journals.lengths_and_checksums(step)
         checkpoint.save(
-            self.folder / CHECKPOINTS,
+            self.folder / CHECKPOINTS_FOLDER,
             step,
             {**tensors, JOURNAL_CHECKSUMS: checksums},  # checksums of lines, as integer tensors
             {**data, "lengths": lengths, "fingerprint": self.recipe_fingerprint},
@@ -225,10 +226,10 @@ class RunFolder:
         )
 
     def load(self) -> Checkpoint:
-        """Load the newest complete checkpoint and truncate the journals to its step.
+        """Load the newest complete checkpoint, and truncate the journals to its step.
 
-        The writer's journals change. If a journal line from before the newest checkpoint is
-        damaged, an older checkpoint is loaded. The run then repeats the steps after the older
+        Only the writer truncates the journals. If a journal line from before the newest checkpoint
+        is damaged, an older checkpoint is loaded. The run then repeats the steps after the older
         checkpoint and writes the same lines again.
 
         Raises:
@@ -237,35 +238,37 @@ class RunFolder:
             ConfigError: The checkpoints belong to another recipe.
         """
         try:
-            loaded_checkpoint = checkpoint.load(self.folder / CHECKPOINTS, self.check_files)
+            loaded_checkpoint = checkpoint.load(
+                self.folder / CHECKPOINTS_FOLDER, self.check_checkpoint
+            )
         except NoCheckpoint:
             self.check_no_lost_checkpoint()
             if self.is_writer:
-                self.journals.truncate(dict.fromkeys(JOURNALS, JournalSnapshot()))
+                self.journals.truncate(EMPTY_JOURNALS)
             raise
         if self.is_writer:
             self.journals.truncate(journal_snapshots(loaded_checkpoint))
         return loaded_checkpoint
 
-    def check_files(self, candidate: Checkpoint) -> None:
+    def check_checkpoint(self, candidate: Checkpoint) -> None:
         """Check that a checkpoint fits the recipe, the journals and the replay buffer of the run.
 
         Raises:
             InvalidCheckpoint: A journal line from before the checkpoint is damaged or missing. Or
-                the checkpoint was saved with an earlier recipe after the last step of that recipe.
+                the checkpoint has an earlier recipe, which was not used for that many steps.
             ConfigError: The checkpoint belongs to another recipe.
         """
-        last_steps = {earlier.fingerprint: earlier.step for earlier in self.earlier_recipes}
-        last_steps[self.recipe_fingerprint] = candidate.step
-        if (fingerprint := candidate.data["fingerprint"]) not in last_steps:
+        last_step_of = {earlier.fingerprint: earlier.step for earlier in self.earlier_recipes}
+        last_step_of[self.recipe_fingerprint] = candidate.step
+        if (fingerprint := candidate.data["fingerprint"]) not in last_step_of:
             raise ConfigError(f"run: the checkpoints in {self.folder} belong to another recipe.")
-        if candidate.step > last_steps[fingerprint]:
+        if candidate.step > last_step_of[fingerprint]:
             raise InvalidCheckpoint(
                 f"it was saved at step {candidate.step} with an earlier recipe, which the run used"
-                f" only up to step {last_steps[fingerprint]}"
+                f" only up to step {last_step_of[fingerprint]}"
             )
         self.journals.verify(journal_snapshots(candidate))
-        verify_segments(self.folder, candidate.tensors.get(REPLAY_BUFFER, {}))
+        verify_replay_files(self.folder, candidate.tensors.get(REPLAY_BUFFER, {}))
 
     def write_summary(self, summary: Mapping[str, Any]) -> None:
         """Write `summary.json`."""
@@ -273,7 +276,9 @@ class RunFolder:
             return
         with explain_disk_errors("The summary is not written"):
             write_atomically(
-                self.folder / SUMMARY, strict_json.to_json(summary), kill_point_prefix="run/summary"
+                self.folder / SUMMARY_FILE,
+                strict_json.to_json(summary),
+                kill_point_prefix="run/summary",
             )
 
     def check_no_lost_checkpoint(self) -> None:

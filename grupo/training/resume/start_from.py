@@ -18,11 +18,11 @@ from grupo.models.weight_files import SAFE_ADAPTERS
 from grupo.recipe import Recipe
 from grupo.storage.atomic_files import sha256_of
 from grupo.training.resume.load_run import LAST, find_checkpoint
-from grupo.training.resume.run_folder import RECIPE, RunFolder
+from grupo.training.resume.run_folder import RECIPE_FILE, RunFolder
 from grupo.util.errors import ConfigError
 
-ADAPTER_CONFIG = "adapter_config.json"
-WEIGHTS = "weights.safetensors"
+ADAPTER_CONFIG_FILE = "adapter_config.json"
+WEIGHTS_FILE = "weights.safetensors"
 
 
 def with_model(recipe: Recipe, model: str) -> Recipe:
@@ -30,21 +30,20 @@ def with_model(recipe: Recipe, model: str) -> Recipe:
 
     Args:
         recipe: The recipe; a policy that starts from a run or adapters must be a `CausalLM`.
-        model: A model as for `policy.model`, a folder with adapters of peft, or a run. `RUN` starts
-            from the newest checkpoint, `RUN@best` from the best one, and `RUN@STEP` from a step.
+        model: A model as for `policy.model`, a folder with adapters of peft, or a run. `RUN` is the
+            newest checkpoint, `RUN@best` the best one, and `RUN@STEP` the one of a step.
 
     Raises:
-        ConfigError: `model` is not the name of a folder. Or the policy cannot start from the run or
-            the adapters.
+        ConfigError: `model` names no folder, or the policy cannot start from its contents.
     """
     check_model_name(model)
-    run, at, choice = model.rpartition("@")
-    if at and not Path(model).exists() and (Path(run) / RECIPE).is_file():
+    run, separator, choice = model.rpartition("@")
+    if separator and not Path(model).exists() and (Path(run) / RECIPE_FILE).is_file():
         return recipe.replace(policy=_from_run(recipe.policy, Path(run), choice))
     folder = Path(model)
-    if (folder / RECIPE).is_file():
+    if (folder / RECIPE_FILE).is_file():
         return recipe.replace(policy=_from_run(recipe.policy, folder, LAST))
-    if (folder / ADAPTER_CONFIG).is_file() and not (folder / "config.json").is_file():
+    if (folder / ADAPTER_CONFIG_FILE).is_file() and not (folder / "config.json").is_file():
         return recipe.replace(policy=_from_adapters(recipe.policy, folder))
     if type(recipe.policy) is CausalLM and reads_media(model):
         recipe = recipe.replace(policy=VisionLM(**component_fields(recipe.policy)))
@@ -52,7 +51,7 @@ def with_model(recipe: Recipe, model: str) -> Recipe:
 
 
 def describe_start(policy: PolicySpec) -> str:
-    """A line that says where a policy starts from and what is trained; "" without start weights."""
+    """A line about the start weights of a policy and its trained weights; "" if it has no start."""
     if not isinstance(policy, CausalLM) or not (start := policy.start):
         return ""
     source = f"The policy starts from {start.file} on {policy.model}"
@@ -70,20 +69,22 @@ def describe_start(policy: PolicySpec) -> str:
 def _from_run(policy: PolicySpec, run: Path, choice: str) -> CausalLM:
     """The policy with the weights of a run's checkpoint."""
     run_recipe = RunFolder.open(run).recipe
-    trained = run_recipe.policy
-    if not isinstance(trained, CausalLM):
-        name = type(trained).__name__
+    run_policy = run_recipe.policy
+    if not isinstance(run_policy, CausalLM):
+        name = type(run_policy).__name__
         raise ConfigError(f"model: the run {str(run)!r} trained a {name}. Allowed: a CausalLM.")
     path, digests = find_checkpoint(run, run_recipe, choice)
-    start = trained.start
-    base = (start.base if start.lora else start) if trained.lora and start else None
-    weights = StartWeights(str(path / WEIGHTS), digests[WEIGHTS], trained.lora, base)
-    if not isinstance(trained.model, str):
+    run_start = run_policy.start
+    base = None  # the weights below the adapters of the run, if they are not those of the model
+    if run_policy.lora and run_start:
+        base = run_start.base if run_start.lora else run_start
+    weights = StartWeights(str(path / WEIGHTS_FILE), digests[WEIGHTS_FILE], run_policy.lora, base)
+    if not isinstance(run_policy.model, str):
         raise ConfigError(
-            f"model: the run {str(run)!r} began with a model in memory, {trained.model}. Allowed: a"
-            " run that began with a model's folder."
+            f"model: the run {str(run)!r} began with a model in memory, {run_policy.model}."
+            " Allowed: a run that began with a model's folder."
         )
-    return started_policy(policy, trained.model, weights)
+    return started_policy(policy, run_policy.model, weights)
 
 
 def _from_adapters(policy: PolicySpec, folder: Path) -> CausalLM:
@@ -93,7 +94,7 @@ def _from_adapters(policy: PolicySpec, folder: Path) -> CausalLM:
         raise ConfigError(
             f"model: {str(folder)!r} has no {SAFE_ADAPTERS}. Allowed: adapters in safetensors."
         )
-    config = _read_config(folder / ADAPTER_CONFIG)
+    config = _read_config(folder / ADAPTER_CONFIG_FILE)
     unsupported = [name for name in UNSUPPORTED_LORA_FIELDS if config.get(name)]
     if config.get("peft_type") != "LORA" or config.get("bias", "none") != "none" or unsupported:
         raise ConfigError(
@@ -120,7 +121,7 @@ def _read_config(path: Path) -> dict[str, Any]:
 
 
 def started_policy(policy: PolicySpec, model: str, start: StartWeights) -> CausalLM:
-    """The policy with another model and start weights; only a `CausalLM` has any.
+    """The policy with another model and start weights, which only a `CausalLM` can have.
 
     Args:
         policy: The policy.

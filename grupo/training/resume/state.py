@@ -76,7 +76,7 @@ class State:
         # sums over the run of the `tokens/`, `time/` and `usage/` metrics, by name
         self.metric_totals: dict[str, float] = {}
         self.training_seconds = 0.0  # of the first execution of each step, without evaluations
-        self.sampler_mismatch = math.inf  # last mean |logp of trainer - logp of sampler|, in nats
+        self.sampler_mismatch = math.inf  # last mean |trainer's logp - sampler's logp|, in nats
         self.kl = math.nan  # `early_stopping.kl_metric` of the last step, in nats per token
         self.stop_reason = ""  # "" until the run has finished
         self.finished = False
@@ -141,11 +141,10 @@ class State:
     ) -> None:
         """Record an evaluation.
 
-        The tokens and the external usage of evaluations are summed under separate names, and not
-        together with those of training.
+        Tokens and external usage of evaluations are summed separately from those of training.
 
         Args:
-            label: Name of the evaluation.
+            label: Name of the evaluation: "before", "step N" or "after".
             result: The scores of the evaluation.
             seconds: The duration of the evaluation.
             external_usage: Counts of work that rewards did outside this process, by name.
@@ -167,7 +166,7 @@ class State:
         """Return the tensors of a checkpoint: for each file, a mapping of tensors by name.
 
         The file `weights` holds the weights that are evaluated and exported. An averaging optimizer
-        computes gradients at other weights, and the optimizer's file holds those.
+        computes gradients at other weights, which the optimizer's file holds.
         """
         optimizers = {name: optimizer_tensors(opt) for name, opt in self.optimizers.items()}
         weights, aux_heads = self._evaluated_weights()
@@ -198,7 +197,7 @@ class State:
             return _clone_all(weights), _clone_all(aux_heads)
 
     def data(self) -> dict[str, Any]:
-        """Return the plain data of a checkpoint, as JSON data; the file also stores inf and NaN."""
+        """Return the plain data of a checkpoint: JSON data, in which inf and NaN may occur."""
         return {
             "history": self.history.to_data(),
             **{name: field.read(self) for name, field in DATA_FIELDS.items()},
@@ -260,7 +259,7 @@ class DataField:
 
 
 def _attributes(*names: str) -> dict[str, DataField]:
-    """Return a `DataField` for each named attribute of the state, whose value is plain data."""
+    """Return a `DataField` for each named attribute of the state; its value is JSON data."""
     return {
         name: DataField(
             attrgetter(name), lambda state, value, name=name: setattr(state, name, copy(value))

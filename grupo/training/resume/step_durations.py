@@ -1,8 +1,8 @@
 """The durations of a run's steps, recorded on the disk for a resumed run.
 
-With `early_stopping.max_seconds`, the end of a run and its schedules depend on the time of its
-steps. A resumed run repeats the steps after its checkpoint. A repeated step counts with the seconds
-of its first execution. Every decision from these seconds is then the same again.
+With `early_stopping.max_seconds`, the end of a run and its schedules depend on the durations of its
+steps. A resumed run repeats the steps after its checkpoint. The duration of a repeated step is that
+of its first execution, so that the end of the run and its schedules do not change.
 """
 
 import zlib
@@ -25,9 +25,9 @@ class StepDurationsRecord:
 
     Args:
         seconds: Seconds of each step, from step 1 on, up to the first damaged line.
-        length: Length of their lines in bytes.
-        damage: A message about a damaged line; "" if there is none.
-        torn_bytes: Length of an incomplete last line, which a killed run leaves.
+        length: Length of the lines of these steps, in bytes.
+        damage: A message about the damaged line; "" if no line is damaged.
+        torn_bytes: Length in bytes of an incomplete last line, which a killed run leaves.
     """
 
     seconds: Annotated[tuple[float, ...], MEASURED]
@@ -40,7 +40,7 @@ class StepDurations(Protocol):
     """The seconds of each step. A repeated step counts as in its first execution."""
 
     def load(self) -> str:
-        """Read the recorded seconds; returns a message if some are damaged."""
+        """Read the recorded seconds, and return a message if a line is damaged, else ""."""
         ...
 
     def duration_of_first_execution(self, step: int, measured: float) -> float:
@@ -64,7 +64,7 @@ class UnrecordedDurations:
 
 
 class RecordedDurations:
-    """Records the seconds of each step in its first execution, and returns them ever after.
+    """Records the seconds of each step in its first execution, and returns them for repetitions.
 
     Args:
         path: The file of the seconds. A journal is truncated to a checkpoint; this file is not.
@@ -74,10 +74,12 @@ class RecordedDurations:
     def __init__(self, path: Path, *, is_writer: bool = True) -> None:
         self.journal = Journal(path)
         self.is_writer = is_writer
-        self.seconds: dict[int, float] = {}  # by step, of earlier executions
+        self.seconds: dict[int, float] = {}  # by the number of the step, from 1
 
     def load(self) -> str:
-        """Read the recorded seconds; returns a message if lines are damaged and were left out.
+        """Read the recorded seconds, and return a message if a line is damaged, else "".
+
+        The writer removes a damaged line and the lines after it from the file.
 
         Raises:
             SaveFailed: The disk did not accept the shortened file.
@@ -109,7 +111,7 @@ class RecordedDurations:
 
 
 def read_step_durations(path: Path) -> StepDurationsRecord:
-    """Read the seconds of steps; a file that does not exist is empty."""
+    """Read the seconds of steps; a file that does not exist has none."""
     content = path.read_bytes() if path.exists() else b""
     seconds: list[float] = []
     length = 0
@@ -119,15 +121,15 @@ def read_step_durations(path: Path) -> StepDurationsRecord:
             break
         seconds.append(record["seconds"])
         length += len(line)
-    rest = content[length:]
-    is_torn = b"\n" not in rest
+    unread = content[length:]
+    is_torn = b"\n" not in unread  # also if everything was read
     place = f"{path.name}, line {len(seconds) + 1} (step {len(seconds) + 1})"
     damage = "" if is_torn else f"{place}: its bytes are not those that were written"
-    return StepDurationsRecord(tuple(seconds), length, damage, len(rest) * is_torn)
+    return StepDurationsRecord(tuple(seconds), length, damage, len(unread) if is_torn else 0)
 
 
 def _parse(line: bytes) -> dict[str, Any]:
-    """The step and the seconds of a line; empty if the line is damaged."""
+    """The step and the seconds of a line; an empty dictionary if the line is damaged."""
     try:
         record = strict_json.from_json(line.decode())
         checksum = record.pop("crc32")

@@ -29,8 +29,7 @@ class BatchBuilder:
         policy: The policy before the update.
         aux_models: The reference policy and other auxiliary models.
         task_history: Returns the states of the method's statistics for a task.
-        recomputes_old_logp: Whether the trainer computes the old log-probs. Otherwise the
-            sampler's log-probs are used.
+        recomputes_old_logp: Whether the trainer computes the old log-probs, or the sampler.
         ranks: The processes that share the rows.
         run_forward_passes: Runs a function of forward passes, which may run out of memory.
     """
@@ -44,7 +43,7 @@ class BatchBuilder:
     run_forward_passes: Callable[[Callable[[], Batch]], Batch]
 
     def __call__(self, collected: CollectedGroups) -> Batch:
-        """The batch of the kept groups, with signals that the method reads, and advantages."""
+        """The batch of the kept groups, with the signals that the method reads and advantages."""
         if not collected.kept_groups:
             return EMPTY_BATCH
         batch = self.collate(collected)
@@ -59,12 +58,13 @@ class BatchBuilder:
         """The batch of the kept groups, without measured signals."""
         batch = collate(collected.kept_groups, self.policy.encode, self.task_history)
         reprompted = self.aux_models.encode_reprompted(self.policy, collected.kept_groups)
-        row = torch.arange(len(batch.rollout))
-        rank = collected.rank_of_rows(batch.rollout)
+        rollout_of_row = batch.rollout
+        row = torch.arange(len(rollout_of_row))
+        rank = collected.rank_of_rows(rollout_of_row)
         return replace(batch, inputs={**batch.inputs, **reprompted, "row": row, "rank": rank})
 
     def add_method_signals(self, batch: Batch) -> Batch:
-        """Return a batch with the signals that the method reads and the same old log-probs."""
+        """Return the batch with the signals that the method reads; old log-probs do not change."""
         return self.run_forward_passes(partial(self._with_method_signals, batch))
 
     def _with_signals(self, batch: Batch) -> Batch:
@@ -77,24 +77,25 @@ class BatchBuilder:
         return add_signals(self.policy, models, batch, self.method.requires.signals, self.ranks)
 
     def _recomputed_old_logp(self, batch: Batch) -> Tensor:
-        """The trainer's log-probs, for actions that have a log-prob in this context."""
+        """The trainer's log-prob of actions sampled in this context, and other old log-probs."""
         has_logp = (batch.signals["sampled"] > 0) | (batch.old_logp != 0)
-        on_policy = has_logp & (batch.signals["off_context"] == 0)
-        if not on_policy.any():
+        is_in_context = has_logp & (batch.signals["off_context"] == 0)
+        if not is_in_context.any():
             return batch.old_logp  # demonstrations need no forward pass
         logp = evaluate_all(self.policy, self.policy, batch, ["logp"], self.ranks)["logp"]
-        return torch.where(on_policy, logp, batch.old_logp)
+        return torch.where(is_in_context, logp, batch.old_logp)
 
 
 def must_recompute_old_logp(recipe: Recipe, sampler_mismatch: float) -> bool:
-    """Whether the sampler's log-probs differ too much from the trainer's to be the old log-probs.
+    """Whether the trainer must compute the old log-probs, instead of the sampler.
 
     Args:
-        recipe: The recipe of the run, with its tolerance.
-        sampler_mismatch: The mean difference that was measured last, in nats; may be NaN.
+        recipe: The recipe of the run, with `old_logp_tolerance` and `max_staleness`.
+        sampler_mismatch: Mean difference between the log-probs of trainer and sampler that was
+            measured last, in nats; may be NaN.
     """
     tolerance = recipe.old_logp_tolerance
     if tolerance is None:
         tolerance = logp_rounding(recipe.policy)
-    within = sampler_mismatch <= tolerance  # False for NaN
-    return bool(recipe.max_staleness) or not within
+    is_tolerable = sampler_mismatch <= tolerance  # False for NaN
+    return bool(recipe.max_staleness) or not is_tolerable

@@ -1,4 +1,7 @@
-"""Collates groups of ragged rollouts into one rectangular batch."""
+"""Collates groups of ragged rollouts into one rectangular batch.
+
+The batch has R rollouts and N rows, one row for each context of a rollout. T is the width of a row.
+"""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -31,7 +34,7 @@ def collate(
 
     Args:
         groups: The groups to train on.
-        encode: Encodes the contexts, each given as a rollout, as the policy's `inputs`.
+        encode: Turns the contexts, each of which is a `Rollout`, into the policy's `inputs`.
         task_history: Returns the states of the method's statistics for a task; empty by default.
     """
     rollouts = [rollout for group in groups for rollout in group.rollouts]
@@ -61,16 +64,16 @@ def positions_in_batch(groups: Sequence[Group]) -> dict[int, int]:
     """Map the `index` of each rollout that the step generated to its position in the batch.
 
     Row n of the batch of `groups` belongs to the rollout at position `batch.rollout[n]`. Rollouts
-    that a filter added, such as replays, have no index and are left out.
+    of earlier steps, such as replays, have the index -1 and are left out.
     """
     rollouts = (rollout for group in groups for rollout in group.rollouts)
     return {rollout.index: i for i, rollout in enumerate(rollouts) if rollout.index >= 0}
 
 
 def response_spans(rollout: Rollout) -> list[tuple[int, slice]]:
-    """For each response, the number of its row within the rollout, and its positions in the row."""
+    """For each response: the index of its row among the rollout's rows, and its positions there."""
     rows = enumerate(_rows(rollout))
-    return [(number, placed.positions) for number, row in rows for placed in row]
+    return [(row_index, placed.positions) for row_index, row in rows for placed in row]
 
 
 @dataclass(frozen=True)
@@ -81,7 +84,7 @@ class _PlacedResponse:
     response: Response
     positions: slice
     turn: int
-    offset: int  # items of the rollout before this response
+    offset: int  # number of items in the rollout's earlier responses
 
     def integer_items(self) -> list[float]:
         """The response's items that are integers, such as tokens; 0 for other items."""
@@ -96,18 +99,16 @@ class _PlacedResponse:
 
 RESPONSE_SIGNALS: Mapping[str, Callable[[_PlacedResponse], Sequence[float] | float]] = {
     "logp@sampler": lambda placed: placed.response.logp,
-    "sampled": lambda placed: placed.response.sampled,  # 0: a given text
-    "off_context": lambda placed: placed.response.off_context,  # 1: from another context
+    "sampled": lambda placed: placed.response.sampled,  # 0 for a forced or demonstrated text
+    # 1 if `logp` belongs to another prompt, step or distribution
+    "off_context": lambda placed: placed.response.off_context,
     "policy_version": lambda placed: placed.response.item_versions,
-    "step/item": _PlacedResponse.integer_items,
+    "step/item": _PlacedResponse.integer_items,  # the id of the token
 }
 
 
 def _rows(rollout: Rollout) -> list[list[_PlacedResponse]]:
-    """The placed responses of each context.
-
-    Every observation that is not empty, except the first of the rollout, begins a new turn.
-    """
+    """The placed responses of each context."""
     rows = []
     turn = 0
     offset = 0
@@ -115,9 +116,11 @@ def _rows(rollout: Rollout) -> list[list[_PlacedResponse]]:
         rows.append([])
         end = 0
         for i, (_, response) in enumerate(context.turns):
-            is_first = len(rows) == 1 and i == 0
-            turn += not is_first and len(response.observation) > 0
-            start = end + len(response.observation) * (i > 0)
+            is_first_of_rollout = len(rows) == 1 and i == 0
+            # an empty observation continues the turn
+            turn += bool(response.observation) and not is_first_of_rollout
+            # the first observation of a context is the prompt, which is outside the row
+            start = end + (len(response.observation) if i > 0 else 0)
             end = start + len(response.items)
             rows[-1].append(_PlacedResponse(rollout, response, slice(start, end), turn, offset))
             offset += len(response.items)
@@ -128,9 +131,9 @@ def _to_matrix(
     rows: Sequence[Sequence[_PlacedResponse]],
     value_of: Callable[[_PlacedResponse], Sequence[float] | float],
 ) -> Tensor:
-    """Scatter values per item, or one value per response, to (N, T).
+    """Write a value for each item, or one value for each response, into a matrix (N, T).
 
-    Observations and padding are 0.
+    The matrix is 0 at observations and padding.
     """
     width = max((row[-1].positions.stop for row in rows if row), default=0)
     matrix = np.zeros((len(rows), width))
@@ -141,7 +144,7 @@ def _to_matrix(
 
 
 def _reward_terms(rollouts: Sequence[Rollout]) -> dict[str, Tensor]:
-    """The components of the rewards (R,), by name."""
+    """The reward terms by name, (R,) each; 0 where a rollout lacks the term."""
     names = dict.fromkeys(chain.from_iterable(r.reward_terms for r in rollouts))
     return {name: _to_float64(r.reward_terms.get(name, 0.0) for r in rollouts) for name in names}
 

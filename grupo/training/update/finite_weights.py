@@ -1,4 +1,4 @@
-"""Ends a run whose weights are no longer numbers, before they are saved."""
+"""Ends a run whose weights have become infinite or NaN, before they are saved."""
 
 from collections.abc import Mapping, Sequence
 
@@ -13,7 +13,7 @@ from grupo.util.sharded_tensors import is_sharded
 
 
 class NonFiniteWeightsError(CommandError):
-    """An update made weights infinite or NaN; the checkpoints before it are not touched."""
+    """An update made weights infinite or NaN. The earlier checkpoints are unchanged."""
 
 
 def check_finite_weights(
@@ -40,10 +40,10 @@ def check_finite_weights(
 
 @torch.no_grad()
 def _num_nonfinite(parameters: Sequence[Tensor]) -> int:
-    """Number of tensors with an entry that is infinite or NaN, in the rows of this process."""
-    local = [p.to_local() if is_sharded(p) else p for p in parameters]
-    # the smallest and largest entry are NaN if any is; one copy to the CPU waits for all
-    extremes = [torch.stack(x.aminmax()).float() for x in local if x.numel()]
+    """Number of tensors with an entry that is infinite or NaN, in this process's shard."""
+    local_tensors = [p.to_local() if is_sharded(p) else p for p in parameters]
+    # the smallest and the largest entry are NaN if any entry is NaN
+    extremes = [torch.stack(x.aminmax()).float() for x in local_tensors if x.numel()]
     if not extremes:
         return 0
     device = extremes[0].device

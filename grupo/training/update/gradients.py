@@ -1,8 +1,8 @@
-"""From a batch to the gradients of the policy's parameters, one micro-batch after the other.
+"""Computes the gradients of the policy's parameters, one micro-batch after the other.
 
 Each micro-batch has one backward pass. If the loss of a row depends on other rows, the loss of the
 whole minibatch is first differentiated with respect to the signals. The micro-batches then
-propagate this gradient to the parameters.
+propagate this gradient to the parameters. A minibatch has N rows of T actions.
 """
 
 from collections.abc import Collection, Mapping
@@ -45,8 +45,8 @@ def _microbatches_with_factors(
     microbatches = [(rows, 1.0) for rows in by_rank[ranks.rank]]
     if policy.is_sharded:
         num_missing = max(map(len, by_rank)) - len(microbatches)
-        fewest_actions = batch.mask.sum(1).argmin()[None] if num_missing else torch.tensor([])
-        microbatches += [(fewest_actions, 0.0)] * num_missing
+        shortest_row = batch.mask.sum(1).argmin()[None] if num_missing else torch.tensor([])
+        microbatches += [(shortest_row, 0.0)] * num_missing
     return microbatches
 
 
@@ -66,8 +66,7 @@ def accumulate_gradients(
     minibatch is divided into micro-batches.
 
     If the loss couples rows, autograd first differentiates the loss with respect to the signals,
-    and then the signals with respect to the parameters. The result is exact and needs one more
-    forward pass.
+    and then the signals by the parameters. The result is exact and needs one more forward pass.
 
     With several ranks, each rank adds the gradient of its own rows. The gradient of the minibatch
     is the sum over the ranks, which the caller computes.
@@ -79,8 +78,8 @@ def accumulate_gradients(
         token_hook: Called for each micro-batch, with the micro-batch and its values per action: the
             entropy, the log-ratio and the metrics of the loss. If the loss couples rows, it is
             called once with the whole minibatch.
-        measure_all_rows: Whether rows without gradient are evaluated, too. A controller that reads
-            a metric needs the mean over all rows.
+        measure_all_rows: Whether rows without a gradient are evaluated, too. A controller that
+            reads a metric needs the mean over all rows.
         ranks: The processes that share the rows. The metrics cover the evaluated rows of all ranks.
     """
     weight = method.aggregation(batch)
@@ -138,8 +137,8 @@ def _accumulate_through_signals(
     metrics: UpdateMetrics,
     ranks: Ranks,
 ) -> None:
-    """Differentiate the loss with respect to the signals, and these by the parameters."""
-    # the policy decides the micro-batches, and computes the signals of all ranks' rows
+    """Differentiate the loss with respect to the signals, and the signals by the parameters."""
+    # twice the policy: it decides the micro-batches, and it computes the signals
     signals = evaluate_all(policy, policy, batch, signal_names, ranks)
     policy_signals = Signals({name: signal.requires_grad_() for name, signal in signals.items()})
     loss = (weight * method.loss(policy_signals, batch)).sum()

@@ -13,7 +13,7 @@ from grupo.util.timing import Stopwatch
 
 
 def group_metrics(collected: CollectedGroups, batch: Batch) -> dict[str, float]:
-    """Returns metrics of the generated groups: rewards, lengths, failures and reward differences.
+    """The metrics of the generated groups: rewards, lengths, failures and reward differences.
 
     Args:
         collected: The groups generated and the groups kept.
@@ -87,10 +87,11 @@ def mean_staleness(collected: CollectedGroups, step: int) -> float:
 
 
 def time_metrics(stopwatch: Stopwatch, metrics: Mapping[str, float]) -> dict[str, float]:
-    """Seconds of each phase, throughput, and generated minus backpropagated tokens.
+    """Seconds of each phase, throughput, and numbers of backpropagated and unused tokens.
 
-    `tokens/backpropagated` counts a token once for each update that computes its gradient. With
-    several epochs, `tokens/unused` is therefore smaller than the number of unused tokens.
+    `tokens/backpropagated` counts a token once for each update that computes its gradient.
+    `tokens/unused` is the number of generated tokens minus this count. With several epochs, it is
+    therefore smaller than the number of tokens without a gradient.
 
     Args:
         stopwatch: Times the step and its phases.
@@ -135,10 +136,10 @@ def mean(values: Sequence[float]) -> float:
 
 
 def combine_update_metrics(update_metrics: Sequence[Mapping[str, float]]) -> dict[str, float]:
-    """Returns the mean of each metric over the updates of a step, with two exceptions.
+    """The mean of each metric over the updates of a step, with two exceptions.
 
-    Numbers of tokens are summed. The sampler mismatch is that of the first update, because only the
-    first update has the weights that generated the rollouts.
+    Numbers of tokens are summed. The sampler mismatch is taken from the first update, because only
+    the first update begins with the weights that generated the rollouts.
     """
     out: dict[str, float] = {}
     for name in dict.fromkeys(name for values in update_metrics for name in values):
@@ -155,7 +156,7 @@ def _is_mismatch(name: str) -> bool:
 
 
 def _rewards(rollouts: Sequence[Rollout]) -> list[float]:
-    """The rewards of the rollouts that are scored."""
+    """The rewards of the scored rollouts: those that neither failed nor are unfinished."""
     return [r.reward for r in rollouts if not r.error and not r.unfinished]
 
 
@@ -166,9 +167,9 @@ def _rewards_differ(group: Group) -> bool:
 def _count_returned(group: Group) -> int:
     """Number of sampled items in the responses of a group.
 
-    Rollouts that branch from one rollout share a response, and each may keep another prefix of it.
-    The response counts once, with the longest prefix. Responses of an earlier step are left out:
-    the metrics of that step count them.
+    Rollouts that branch from one rollout share a response, of which each may keep another prefix.
+    The response counts once, with its longest prefix. Responses of an earlier step are left out,
+    because the metrics of that step count them.
     """
     earlier = _sampled_lengths(group.task.unfinished_rollouts)
     lengths = _sampled_lengths(group.rollouts)
@@ -217,7 +218,7 @@ def _reward_term_means(rollouts: Sequence[Rollout]) -> dict[str, float]:
 def _term_values(name: str, rollouts: Sequence[Rollout]) -> list[float]:
     """The values of a reward term, for the rollouts that have the term.
 
-    The environment sets "failed" and "answer_error" only to 1. Without a value, they are 0.
+    "failed" and "answer_error" are 0 for a rollout without them: the environment sets only the 1.
     """
     defaults = {"failed": 0.0, "answer_error": 0.0}
     terms = [{**defaults, **rollout.reward_terms} for rollout in rollouts]

@@ -1,4 +1,4 @@
-"""OOM retry: work that ran out of memory is repeated in smaller micro-batches."""
+"""OOM retry: work that runs out of memory is repeated with smaller micro-batches."""
 
 from collections.abc import Callable
 from typing import Protocol, TypeVar
@@ -9,14 +9,14 @@ Result = TypeVar("Result")
 
 
 class HalvesMicrobatch(Protocol):
-    """Can halve the size of its micro-batches; a policy is one."""
+    """An object with micro-batches that can be halved, such as a policy."""
 
     def release_memory(self) -> None:
-        """Return memory to the device that is allocated but not used."""
+        """Free the memory of the device that is allocated but not used."""
         ...
 
     def halve_microbatch(self) -> str:
-        """Halve the micro-batch; returns a message, "" if it cannot become smaller."""
+        """Halve the micro-batch and return a message; "" if it cannot become smaller."""
         ...
 
 
@@ -31,11 +31,11 @@ def retry_on_oom(
     Args:
         fn: The work; its result is returned.
         microbatcher: Its micro-batch is halved, and its unused memory is released.
-        reset: Undoes what a failed call left behind, such as partial gradients.
+        reset: Clears the partial results of a failed call, such as gradients.
         log: Receives a message for each retry.
 
     Raises:
-        The out-of-memory error, if the micro-batch cannot become smaller, and any other error.
+        Every other error of `fn`, and the out-of-memory error if the micro-batch cannot be halved.
     """
     while True:
         try:
@@ -44,7 +44,7 @@ def retry_on_oom(
             message = microbatcher.halve_microbatch() if is_out_of_memory(error) else ""
             if not message:
                 raise
-        # the error is gone here, and with it the tensors of the failed call
+        # after the `except` block: within it, the error refers to the tensors of the failed call
         reset()
         microbatcher.release_memory()
         log(message)

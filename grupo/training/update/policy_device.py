@@ -1,4 +1,4 @@
-"""A minibatch on the policy's device, and the copies of its results to the CPU.
+"""Copies of a minibatch to the policy's device, and of its results to the CPU.
 
 A GPU has no work while the program waits for a result. The results of the micro-batches are
 therefore copied together, after all micro-batches have been queued.
@@ -16,12 +16,12 @@ from grupo.util.device_copies import to_device
 
 @dataclass
 class WeightedBatch:
-    """A batch with the weights of its actions, copied once to the device of the signals.
+    """A batch with the weights of its actions, which are copied to each device only once.
 
     Args:
         batch: The batch, on the CPU.
-        weight: Weight of each action, (N, T).
-        copies: The batch without the policy's inputs and the weights, by their device.
+        weight: Weight of each action, (N, T) for N rows of T actions.
+        copies: By device: the batch, without the policy's inputs, and the weights.
     """
 
     batch: Batch
@@ -35,7 +35,7 @@ class WeightedBatch:
 
         Args:
             rows: Indices of the rows, on the CPU.
-            microbatch: The same rows on the CPU, returned if `device` is the CPU.
+            microbatch: The rows on the CPU, which are returned if `device` is the CPU.
             device: The device.
         """
         if device == self.weight.device:
@@ -54,10 +54,9 @@ class MicrobatchResult:
 
     Args:
         rows: Row indices of the micro-batch.
-        policy_signals: The policy's signals.
-        loss: The weighted sum of the loss.
-        logp_gradient: Gradient of the loss with respect to the log-probabilities; None if the loss
-            does not depend on them.
+        policy_signals: The signals of the policy by name, one row for each of `rows`.
+        loss: The loss of the micro-batch, a scalar.
+        logp_gradient: Gradient of the loss by the log-probabilities; None if it does not read them.
     """
 
     rows: Tensor
@@ -77,21 +76,21 @@ def copy_results_to_cpu(
 ) -> Iterator[tuple[Tensor, Signals, Tensor]]:
     """Copy the results of all micro-batches to the CPU together.
 
-    Yields for each micro-batch its row indices, the policy's signals and the loss. The gradient of
-    the log-probabilities, or None, is `logp.grad` of the signals.
+    Yields for each micro-batch its row indices, the policy's signals and the loss. `logp.grad` of
+    the signals is the gradient with respect to the log-probabilities, or None.
     """
     if not results:
         return
     sizes = [len(result.rows) for result in results]
     losses = torch.stack([result.loss for result in results]).cpu()
-    columns = {
+    signals_by_name = {
         name: torch.cat([result.policy_signals[name] for result in results]).cpu().split(sizes)
         for name in results[0].policy_signals
     }
     with_gradient = [result for result in results if result.logp_gradient is not None]
     gradients = iter(_copy_gradients_to_cpu(with_gradient))
     for i, result in enumerate(results):
-        policy_signals = Signals({name: column[i] for name, column in columns.items()})
+        policy_signals = Signals({name: parts[i] for name, parts in signals_by_name.items()})
         policy_signals.logp.grad = None if result.logp_gradient is None else next(gradients)
         yield result.rows, policy_signals, losses[i]
 

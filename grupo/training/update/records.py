@@ -1,4 +1,4 @@
-"""The records of a step in `rollouts.jsonl`, and with numbers per token in `responses.jsonl`."""
+"""The records of a step in `rollouts.jsonl`, and its records per token in `responses.jsonl`."""
 
 import math
 from collections import defaultdict
@@ -14,17 +14,17 @@ from grupo.storage.png import data_url
 from grupo.training.update.collate import positions_in_batch, response_spans
 
 TokensAsText = Callable[[Rollout], Sequence[Sequence[str]]]
-Numbers = float | Sequence[float | None] | None  # a single number stands for equal numbers
-DIGITS = 4
+Numbers = float | Sequence[float | None] | None  # one number for each item, or one that all share
+DIGITS = 4  # decimal places of numbers in records
 SCALE = 10.0**DIGITS
 
 
 class ActionSignals(dict[int, dict[str, list[float]]]):
-    """Signals of the policy at each action of a batch, by row and name, T numbers each.
+    """Signals of the policy at each action of a batch: by row and by name, T numbers each.
 
-    The signals of a row are from its last update. `ratio` is log pi - log pi_old. Rows that cannot
-    have a gradient are not evaluated and are absent. `batch.inputs["row"]`, (N,), must number the
-    rows.
+    T is the number of actions of a row. The signals of a row are from its last update. `ratio` is
+    log pi - log pi_old. A row without a gradient is not evaluated and is absent. The batch must
+    have the index of each row as `batch.inputs["row"]`, (N,) for N rows.
     """
 
     def __call__(self, batch: Batch, signals: Mapping[str, Tensor]) -> None:
@@ -44,10 +44,10 @@ def response_records(
 ) -> list[Any]:
     """Records of rollouts with their responses, in the order of `rollout_records`.
 
-    A record holds, for each response, the observation before it, its items, and numbers per item.
-    Numbers per item are a list, or a single number if all are equal; an unknown number is null.
-    `partial` has the places of tokens without text: a later token completes their character.
-    Rollouts of a group that share a response have the same `response_id` for it.
+    A record holds for each response: the observation before it, its items as texts, and numbers per
+    item. Numbers per item are a list, or a single number if all are equal. An unknown number is
+    null. `partial` has the indices of tokens without text of their own: a later token completes
+    their character. If rollouts of a group share a response, it has one `response_id` in all.
 
     Args:
         step: Number of the step, from 1.
@@ -59,25 +59,23 @@ def response_records(
     """
     token_values = _TokenValues(kept_groups, batch, action_signals)
     records = []
-    for number, group in enumerate(sampled_groups):
-        response_ids = dict[tuple[int, int], int]()
+    for group_index, group in enumerate(sampled_groups):
+        id_of_key = dict[tuple[int, int], int]()
         for rollout in group.rollouts:
-            ids = [
-                response_ids.setdefault(key, len(response_ids)) for key in _response_keys(rollout)
-            ]
+            ids = [id_of_key.setdefault(key, len(id_of_key)) for key in _response_keys(rollout)]
             texts = tokens_as_text(rollout)
             values = token_values(rollout)
-            parts = enumerate(zip(rollout.turns, texts, values, ids, strict=True))
+            turns = enumerate(zip(rollout.turns, texts, values, ids, strict=True))
             responses = [
                 {
                     **observation_record(group, i, observation),
-                    **_response_record(response, items),
+                    **_response_record(response, item_texts),
                     **numbers,
                     "response_id": response_id,
                 }
-                for i, ((observation, response), items, numbers, response_id) in parts
+                for i, ((observation, response), item_texts, numbers, response_id) in turns
             ]
-            records.append({"step": step, "group": number, "responses": responses})
+            records.append({"step": step, "group": group_index, "responses": responses})
     return records
 
 
@@ -89,43 +87,44 @@ class _TokenValues:
     ) -> None:
         self.action_signals = action_signals
         self.advantage = _rounded_rows(batch.advantage, batch)
-        self.positions = positions_in_batch(kept_groups)
-        self.rows_by_rollout = defaultdict[int, list[int]](list)
-        for row, rollout in enumerate(batch.rollout.tolist()):
-            self.rows_by_rollout[rollout].append(row)
+        self.position_of_index = positions_in_batch(kept_groups)
+        self.rows_of_position = defaultdict[int, list[int]](list)
+        for row, position in enumerate(batch.rollout.tolist()):
+            self.rows_of_position[position].append(row)
 
     def __call__(self, rollout: Rollout) -> list[dict[str, Any]]:
+        """The values of each response; no values for a rollout that is not in the batch."""
         spans = response_spans(rollout)
-        if rollout.index not in self.positions:
-            return [{} for _ in spans]
-        rows = self.rows_by_rollout[self.positions[rollout.index]]
-        return [self._values_at(rows[row], positions) if rows else {} for row, positions in spans]
+        position = self.position_of_index.get(rollout.index, -1)
+        rows = self.rows_of_position.get(position)
+        return [self._values_at(rows[i], columns) if rows else {} for i, columns in spans]
 
-    def _values_at(self, row: int, positions: slice) -> dict[str, Any]:
-        signals = {name: x[positions] for name, x in self.action_signals.get(row, {}).items()}
-        record: dict[str, Any] = {"advantage": _nan_to_null(self.advantage[row][positions])}
+    def _values_at(self, row: int, columns: slice) -> dict[str, Any]:
+        """The values of the response in these columns of a row."""
+        signals = {name: x[columns] for name, x in self.action_signals.get(row, {}).items()}
+        record: dict[str, Any] = {"advantage": _nan_to_null(self.advantage[row][columns])}
         for name in ("ratio", "entropy"):
             if name in signals:
                 record[name] = _nan_to_null(signals[name])
-        clip_fractions = [x for name, x in signals.items() if name.startswith("clip_frac/")]
-        clipped = sorted({i for clip in clip_fractions for i, x in enumerate(clip) if x > 0})
+        clip_signals = [x for name, x in signals.items() if name.startswith("clip_frac/")]
+        clipped = sorted({i for signal in clip_signals for i, x in enumerate(signal) if x > 0})
         return record | ({"clipped": clipped} if clipped else {})
 
 
 def _response_keys(rollout: Rollout) -> list[tuple[int, int]]:
-    """Identifies each response by its turn and random stream: shared responses have equal keys."""
+    """The turn and the random stream of each response. A shared response has the same key."""
     return [(i, response.rng_key or id(response)) for i, (_, response) in enumerate(rollout.turns)]
 
 
 def observation_record(group: Group, turn: int, observation: Observation) -> dict[str, Any]:
-    """The observation, unless it is the task's prompt."""
+    """The field `observation`; left out if the observation is empty or the task's prompt."""
     if not observation or (turn == 0 and observation == group.task.prompt):
         return {}
     return {"observation": observation}
 
 
 def _response_record(response: Response, texts: Sequence[str]) -> dict[str, Any]:
-    """A response by itself; flags are written only where they differ from the usual value."""
+    """The fields of a response that need no batch; a flag is left out if it has its usual value."""
     true_by_default = {"sampled": response.sampled, "in_loss": response.in_loss}
     false_by_default = {
         "resets_context": response.resets_context,
@@ -148,7 +147,7 @@ def _response_record(response: Response, texts: Sequence[str]) -> dict[str, Any]
 
 
 def _rounded_rows(x: Tensor, batch: Batch) -> list[list[float]]:
-    """A rounded number for each action; NaN where the mask is False."""
+    """The numbers of a matrix (N, T), rounded, in a list for each row; NaN where masked."""
     values = torch.where(batch.mask, x.detach().double(), torch.nan)
     return (torch.round(values, decimals=DIGITS) + 0.0).tolist()  # -0.0 becomes 0
 
@@ -159,22 +158,23 @@ def _rounded(x: float) -> float:
 
 
 def _nan_to_null(numbers: Sequence[float]) -> Numbers:
-    unknown = any(map(math.isnan, numbers))
-    return _collapse_equal([x if x == x else None for x in numbers] if unknown else numbers)
+    has_nan = any(map(math.isnan, numbers))
+    return _collapse_equal([None if math.isnan(x) else x for x in numbers] if has_nan else numbers)
 
 
 def _collapse_equal(numbers: Sequence[float | None]) -> Numbers:
+    """One number if all are equal, else all of them."""
     return numbers[0] if numbers and numbers.count(numbers[0]) == len(numbers) else numbers
 
 
 def rollout_records(
     step: int, sampled_groups: Sequence[Group], kept_groups: Sequence[Group], batch: Batch
 ) -> list[Any]:
-    """Records of all rollouts that a step generated, one for each.
+    """The records of all rollouts that a step generated.
 
-    `advantage` is the mean over the rollout's actions, null for a rollout not trained on. `turns`
-    keeps the turns of a dialogue apart, each with the text of the policy and the observation before
-    it; it is empty where prompt and text are the only turn.
+    `advantage` is the mean over the rollout's actions; null for a rollout that is not trained on.
+    `turns` has the text of the policy in each turn and the observation before it. It is empty if
+    the prompt is the only observation.
 
     Args:
         step: Number of the step, from 1.
@@ -182,8 +182,9 @@ def rollout_records(
         kept_groups: The groups that were trained on.
         batch: The batch collated from the kept groups, with advantages.
     """
-    means = _mean_advantage(batch)
-    advantage = {index: means[i] for index, i in positions_in_batch(kept_groups).items()}
+    means = _mean_advantages(batch)
+    positions = positions_in_batch(kept_groups)
+    advantage_of_index = {index: means[position] for index, position in positions.items()}
     return [
         {
             "step": step,
@@ -194,7 +195,7 @@ def rollout_records(
             "turns": _turns(group, rollout),
             "reward": rollout.reward,
             "reward_terms": rollout.reward_terms,
-            "advantage": advantage.get(rollout.index),
+            "advantage": advantage_of_index.get(rollout.index),
             "length": rollout.length,
             "truncated": rollout.truncated,
             "error": rollout.error,
@@ -214,11 +215,12 @@ def _turns(group: Group, rollout: Rollout) -> list[dict[str, Any]]:
 
 
 def _text(answer: Any) -> str:
-    """The reference answer if it is a text or a number, otherwise ""."""
+    """The reference answer if it is a text or a number, else ""."""
     return str(answer) if isinstance(answer, str | int | float) else ""
 
 
-def _mean_advantage(batch: Batch) -> list[float]:
+def _mean_advantages(batch: Batch) -> list[float]:
+    """The mean advantage over the actions of each rollout of the batch."""
     total = batch.reward.new_zeros(len(batch.reward))
     total = total.index_add(0, batch.rollout, (batch.advantage * batch.mask).sum(1).to(total))
     return (total / batch.lengths.clamp(min=1)).tolist()

@@ -1,4 +1,4 @@
-"""Signals of the rows of a batch, without gradients, in micro-batches that the ranks share."""
+"""Computes signals of all rows of a batch without gradients; the ranks share the micro-batches."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Protocol
@@ -54,26 +54,25 @@ def add_signals(
         ranks: The processes that share the rows; every rank returns the signals of all rows.
     """
     for name in sorted(set(names) - set(batch.signals)):
-        signal, model = split_name(name)
+        base_name, model_name = split_name(name)
         signal_model = policy
-        model_signal = name
-        if model and not is_comparison(name):
-            signal_model = policy if model == CURRENT else models[model]
-            model_signal = signal
-        by_group = model_signal in GROUP_SIGNALS
-        if by_group:
+        signal_name = name  # the signal's name for `signal_model`
+        if model_name and not is_comparison(name):
+            signal_model = policy if model_name == CURRENT else models[model_name]
+            signal_name = base_name
+        if signal_name in GROUP_SIGNALS:
             own_row_groups = list(_groups_of_rows(batch))[ranks.rank :: ranks.size]
-            values = _evaluate_rows(signal_model, batch, [model_signal], own_row_groups, ranks)
+            values = _evaluate_rows(signal_model, batch, [signal_name], own_row_groups, ranks)
         else:
-            values = evaluate_all(policy, signal_model, batch, [model_signal], ranks)
-        batch = batch.with_signals({name: values[model_signal]})
+            values = evaluate_all(policy, signal_model, batch, [signal_name], ranks)
+        batch = batch.with_signals({name: values[signal_name]})
     return batch
 
 
 def _groups_of_rows(batch: Batch) -> Iterator[Tensor]:
     """Yield the row indices of each group, for signals that depend on all rows of a group.
 
-    The rows of a group are evaluated together, even if they are more than fit in a micro-batch.
+    The rows of a group are evaluated together, even if they are too many for a micro-batch.
     """
     for group in batch.row_group.unique():
         yield (batch.row_group == group).nonzero()[:, 0]
@@ -98,21 +97,23 @@ def microbatches_by_rank(
     """Return the row indices of the micro-batches that each rank evaluates.
 
     Each rank divides the rows that it generated into micro-batches. Their size depends on whether
-    the rank holds activations of these rows, which it cached during generation. The ranks exchange
-    the micro-batches, and all of them compute the same assignment.
+    the rank cached the activations of these rows during generation. The ranks exchange their
+    micro-batches, and every rank computes the same assignment of micro-batches to ranks.
     """
     if ranks.size == 1:
         return [list(policy.microbatches(batch))]
     own_rows = (_ranks_of_rows(batch, ranks) == ranks.rank).nonzero()[:, 0]
     own_batch = batch.select_rows(own_rows)
     own_microbatches = [own_rows[rows].tolist() for rows in policy.microbatches(own_batch)]
-    by_rank = exchange_json(ranks, own_microbatches, Phase.MICROBATCHES_CHOSEN)
-    microbatches = [[torch.tensor(rows, dtype=torch.int64) for rows in lists] for lists in by_rank]
+    rows_by_rank = exchange_json(ranks, own_microbatches, Phase.MICROBATCHES_CHOSEN)
+    microbatches = [
+        [torch.tensor(rows, dtype=torch.int64) for rows in of_rank] for of_rank in rows_by_rank
+    ]
     return balance_rows(microbatches, batch.mask.sum(1))
 
 
 def _ranks_of_rows(batch: Batch, ranks: Ranks) -> Tensor:
-    """Return the rank that generated each row; rows of unknown origin get ranks round-robin."""
+    """Return the rank that generated each row, or ranks in turn if this is not known."""
     if isinstance(batch.inputs, Mapping) and "rank" in batch.inputs:
         return batch.inputs["rank"]
     return torch.arange(len(batch.mask)) % ranks.size
@@ -136,7 +137,7 @@ def _evaluate_rows(
             signals = signal_model.signals(batch.select_rows(rows), names)
             for name in names:
                 device = signals[name].device
-                # on the device until the last micro-batch, so that none waits for a copy to the CPU
+                # values stay on the device, so that no micro-batch waits for a copy to the CPU
                 values = to_device(all_signals[name], device)
                 values[to_device(rows, device)] = signals[name].to(values)
                 all_signals[name] = values

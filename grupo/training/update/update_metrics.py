@@ -1,4 +1,4 @@
-"""Metrics of a minibatch: sums over its actions, on this rank and on the others."""
+"""Metrics of a minibatch: sums over its actions, on this rank and on the other ranks."""
 
 from collections import defaultdict
 from collections.abc import Callable, Mapping
@@ -13,7 +13,7 @@ from grupo.distributed.exchange import exchange_json, sum_counts
 from grupo.distributed.phase import Phase
 from grupo.method import Method
 
-TokenHook = Callable[[Batch, Mapping[str, Tensor]], None]
+TokenHook = Callable[[Batch, Mapping[str, Tensor]], None]  # (batch, signals per action) -> None
 LARGEST = "sampler_mismatch/logp_diff_max"
 
 
@@ -30,6 +30,7 @@ class UpdateMetrics:
 
     @torch.no_grad()
     def add(self, method: Method, pi: Signals, batch: Batch, loss: Tensor) -> None:
+        """Add the sums of a micro-batch; `pi` has the policy's signals in this update."""
         self.loss += loss.item()
         self._sum("policy/entropy", pi.entropy, batch.mask)
         self._sum("update/kl_old", k3(batch.old_logp, pi.logp), batch.mask)
@@ -56,15 +57,15 @@ class UpdateMetrics:
 
     def _update_largest_mismatch(self, difference: Tensor, batch: Batch) -> None:
         """Record the action at which sampler and trainer differ most."""
-        place = divmod(int(difference.argmax()), difference.shape[1])
-        largest = difference[place].item()
+        row, action = divmod(int(difference.argmax()), difference.shape[1])
+        largest = difference[row, action].item()
         if largest > self.largest_mismatch[LARGEST]:
             signals = batch.signals
-            token = signals["step/item"][place].item() if "step/item" in signals else 0.0
+            token = signals["step/item"][row, action].item() if "step/item" in signals else 0.0
             self.largest_mismatch = {
                 LARGEST: largest,
-                "sampler_mismatch/max_rollout": float(batch.rollout[place[0]]),
-                "sampler_mismatch/max_action": float(place[1]),
+                "sampler_mismatch/max_rollout": float(batch.rollout[row]),
+                "sampler_mismatch/max_action": float(action),
                 "sampler_mismatch/max_token": token,
             }
 
@@ -74,33 +75,34 @@ class UpdateMetrics:
 
     def add_other_ranks(self, ranks: Ranks) -> None:
         """Add the sums of the other ranks, which have other rows of the minibatch."""
-        own = {
+        of_this_rank = {
             "loss": self.loss,
             "sums": self.sums,
             "counts": self.counts,
             "largest": self.largest_mismatch,
             "alignment": self.alignment_sums.tolist(),
         }
-        parts = exchange_json(ranks, own, Phase.GRADIENTS_ACCUMULATED)
-        self.loss = sum(part["loss"] for part in parts)
-        self.sums = defaultdict(float, sum_counts(part["sums"] for part in parts))
-        self.counts = defaultdict(int, sum_counts(part["counts"] for part in parts))
-        self.largest_mismatch = max((part["largest"] for part in parts), key=lambda x: x[LARGEST])
-        alignments = [torch.tensor(part["alignment"], dtype=torch.float64) for part in parts]
+        of_ranks = exchange_json(ranks, of_this_rank, Phase.GRADIENTS_ACCUMULATED)
+        self.loss = sum(x["loss"] for x in of_ranks)
+        self.sums = defaultdict(float, sum_counts(x["sums"] for x in of_ranks))
+        self.counts = defaultdict(int, sum_counts(x["counts"] for x in of_ranks))
+        self.largest_mismatch = max((x["largest"] for x in of_ranks), key=lambda x: x[LARGEST])
+        alignments = [torch.tensor(x["alignment"], dtype=torch.float64) for x in of_ranks]
         self.alignment_sums = torch.stack(alignments).sum(0)
 
     def means(self) -> dict[str, float]:
+        """The metrics of the minibatch, by name."""
         means = {name: x / self.counts[name] for name, x in self.sums.items() if self.counts[name]}
         num_actions = float(self.counts["policy/entropy"])
         out = {"loss": self.loss, "tokens/backpropagated": num_actions, **means}
-        product, direction, advantage = self.alignment_sums.tolist()
-        if direction * advantage > 0:
-            out["update/advantage_alignment"] = product / (direction * advantage) ** 0.5
+        product, squared_direction, squared_advantage = self.alignment_sums.tolist()
+        if (squared_norms := squared_direction * squared_advantage) > 0:
+            out["update/advantage_alignment"] = product / squared_norms**0.5
         return out | self.largest_mismatch if "sampler_mismatch/logp_diff_mean" in means else out
 
 
 def _alignment_sums(direction: Tensor, advantage: Tensor) -> Tensor:
-    """The three sums in the cosine of the log-prob update direction and the advantages."""
+    """The three sums in the cosine of advantages and direction, the negative gradient by logp."""
     direction = direction.double()
     advantage = advantage.double()
     return torch.stack([(direction * advantage).sum(), (direction**2).sum(), (advantage**2).sum()])

@@ -38,8 +38,7 @@ class Updater:
         ema_weights: The moving average of the weights, changed in place if the recipe has an `ema`.
         ranks: The processes that train together.
         stopwatch: Times the updates.
-        retry_on_oom: Runs a function. If memory runs out, it repeats the function in smaller
-            micro-batches.
+        retry_on_oom: Runs a function, and again with smaller micro-batches if memory runs out.
     """
 
     recipe: Recipe
@@ -73,8 +72,8 @@ class Updater:
             self._update(method, minibatch, learning_rates, action_signals)
             for minibatch in method.updates(batch, rng)
         ]
-        for other in collect_json(self.ranks, action_signals, Phase.UPDATED):
-            action_signals.update((int(row), signals) for row, signals in other.items())
+        for signals_of_rank in collect_json(self.ranks, action_signals, Phase.UPDATED):
+            action_signals.update((int(row), x) for row, x in signals_of_rank.items())
         return advantage_metrics(method, batch) | combine_update_metrics(update_metrics)
 
     def _update(
@@ -84,6 +83,7 @@ class Updater:
         learning_rates: Mapping[str, float],
         action_signals: ActionSignals,
     ) -> Metrics:
+        """Train on a minibatch, and return the metrics of the update."""
         with self.stopwatch.lap("update"):
             values = self.retry_on_oom(
                 partial(

@@ -15,7 +15,7 @@ from grupo.config.recipe_files import load_recipe_file
 from grupo.core.serialization import to_data
 from grupo.pipeline.load import is_pipeline_file, load_pipeline_file
 from grupo.pipeline.pipeline_file import read_pipeline
-from grupo.storage.pipeline_dirs import PIPELINE, pipeline_json, stage_folders
+from grupo.storage.pipeline_dirs import PIPELINE_FILE, pipeline_json, stage_folders
 from grupo.toy.quickstart import RECIPE
 from tests.helpers.fuzzing.target import Target, mutated
 from tests.helpers.fuzzing.values import changed, json_values
@@ -176,7 +176,7 @@ def _read_stored_pipeline(data: Any) -> object:
         stage_folders(path.parent)
         read_pipeline(path.parent)
 
-    return _in_folder(read, PIPELINE, pipeline_json(data).encode())
+    return _in_folder(read, PIPELINE_FILE, pipeline_json(data).encode())
 
 
 def _read_comparison(content: bytes) -> object:
