@@ -28,7 +28,8 @@ test: .venv/installed style
 
 .PHONY: style types fast-tests
 fast-tests: .venv/installed
-	$(BIN)/python -m pytest -m "not slow and not browser and not trust and not real" -n 2 --dist worksteal
+	$(BIN)/python -m pytest -p tests.helpers.forked_workers --forks 2 \
+		-m "not slow and not browser and not trust and not real"
 
 test-slow: .venv/installed browser test-sinks
 	$(BIN)/python -m pytest -m "slow or browser"

@@ -102,6 +102,7 @@ def test_tables_have_rows_per_task_set_and_in_total(folder):
     assert (out / "table.tex").read_text().count(r" \\") == 7
 
 
+@pytest.mark.slow
 def test_figures_show_every_task_set(folder):
     from PIL import Image
 

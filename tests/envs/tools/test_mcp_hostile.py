@@ -15,6 +15,7 @@ from grupo.envs.tools.mcp_connection import McpToolError
 from grupo.util import reply_limit
 from grupo.util.errors import ConfigError
 from grupo.util.limits import REPLY_SIZE, Limit
+from tests.helpers.fast_cases import fast_cases
 from tests.helpers.http_serving import serving
 from tests.helpers.processes import is_running, wait_until
 
@@ -217,7 +218,9 @@ def command(size, lines, end):
     return shlex.join((sys.executable, "-c", program))
 
 
-@pytest.mark.parametrize("address", [command(LIMIT + 1, 1, b"\n"), command(LIMIT // 8, 10**6, b"")])
+@pytest.mark.parametrize(
+    "address", fast_cases(1, [command(LIMIT + 1, 1, b"\n"), command(LIMIT // 8, 10**6, b"")])
+)
 def test_a_line_of_a_program_beyond_the_limit_is_an_error_and_ends_the_program(address, tmp_path):
     (tool,) = McpServer(address, call_time_limit=60.0).tool_specs()
     message = f"the reply is too large: {REPLY_SIZE.allowed}. The connection was ended"
@@ -228,6 +231,7 @@ def test_a_line_of_a_program_beyond_the_limit_is_an_error_and_ends_the_program(a
     connection_of(address).close()
 
 
+@pytest.mark.slow
 def test_a_line_of_a_program_up_to_the_limit_is_read(tmp_path):
     (tool,) = McpServer(command(LIMIT, 1, b"\n"), call_time_limit=60.0).tool_specs()
     assert tool.function(pid_file=str(tmp_path / "pid")) == "a lake"

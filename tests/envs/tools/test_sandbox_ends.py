@@ -173,6 +173,7 @@ def test_no_process_of_a_namespace_is_left(user):
         wait_until(lambda: not any(map(is_running, processes)), 20)
 
 
+@pytest.mark.slow
 def test_no_process_of_a_sandbox_that_is_being_started_is_left():
     user = "this user" if os.getuid() else "ordinary user"
     if os.getuid() == 0 and (closed := closed_folder(ROOT / "grupo")):
@@ -187,6 +188,7 @@ def test_no_process_of_a_sandbox_that_is_being_started_is_left():
             wait_until(lambda: not any(map(is_running, processes)), 20)
 
 
+@pytest.mark.slow
 def test_a_sandbox_whose_parent_has_ended_does_not_start(tmp_path):
     begun, ended = tmp_path / "begun", tmp_path / "ended"
     script = LATE_SETPRIV.format(begun=begun, ended=ended, setpriv=shutil.which("setpriv"))
@@ -199,6 +201,7 @@ def test_a_sandbox_whose_parent_has_ended_does_not_start(tmp_path):
     assert ended.read_text() == "1\n"
 
 
+@pytest.mark.slow
 def test_no_container_is_left(tmp_path):
     calls = tmp_path / "calls"
     (tmp_path / "podman").write_text(ENGINE.format(calls=shlex.quote(str(calls))))
