@@ -11,6 +11,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
+from grupo.cli.ask import ask
 from grupo.cli.compare import compare
 from grupo.cli.inspect import check, doctor, evaluate, export, rollouts
 from grupo.cli.launch import launch_app
@@ -50,6 +51,7 @@ COMMANDS = {
     "resume": resume_command,
     "compare": compare,
     "make-toy-model": make_toy_model,
+    "ask": ask,
     "eval": evaluate,
     "rollouts": rollouts,
     "doctor": doctor,

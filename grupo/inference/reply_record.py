@@ -9,14 +9,12 @@ import asyncio
 import hashlib
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, NoReturn, Protocol, TypeVar, runtime_checkable
 
-from transformers import PreTrainedTokenizerBase
-
 from grupo.core.interfaces import Actor
-from grupo.inference.base import Reply, Request, StopConditions
-from grupo.inference.stop_conditions import StopChecker
+from grupo.inference.base import Reply, Request
+from grupo.inference.continued_replies import ContinuingBatcher
 
 T = TypeVar("T")
 
@@ -33,15 +31,6 @@ class ResumableActor(Protocol):
             record: the group's replies, which are returned again without generation.
         """
         ...
-
-
-class ReplyBatcher(Protocol):
-    """Answers requests and counts the generated tokens."""
-
-    @property
-    def generated_tokens(self) -> Mapping[str, int]: ...
-
-    async def __call__(self, request: Request) -> Reply: ...
 
 
 @dataclass(frozen=True)
@@ -123,26 +112,14 @@ class ReplyRecord:
 
 
 @dataclass(frozen=True)
-class RecordingBatcher:
+class RecordingBatcher(ContinuingBatcher):
     """A batcher for one group: it records replies, and pauses rollouts at `tokens_per_step`.
 
     Args:
-        batcher: answers requests.
         record: of the group.
-        stop_conditions: of the policy's answers.
-        tokenizer: decodes answers in the search for stop strings.
-        policy_version: update steps of the weights that generate.
     """
 
-    batcher: ReplyBatcher
     record: ReplyRecord
-    stop_conditions: StopConditions
-    tokenizer: PreTrainedTokenizerBase
-    policy_version: int
-
-    @property
-    def generated_tokens(self) -> Mapping[str, int]:
-        return self.batcher.generated_tokens
 
     async def __call__(self, request: Request) -> Reply:
         key = request_digest(request)
@@ -165,29 +142,9 @@ class RecordingBatcher:
         if count <= 0:
             return RecordedReply(begun, is_complete=False)
         self.record.generated[request.rng_key] += count  # before the rollout's other requests
-        tokens = (*request.tokens, *begun.tokens)
-        continued = replace(request, tokens=tokens, max_new_tokens=count)
-        reply = await self.record.running(self.batcher(continued))
-        self.record.generated[request.rng_key] -= count - len(reply.tokens)
-        joined = self._join(request, begun, reply)
-        has_ended = joined.finish_reason != "length" or len(joined.tokens) >= limit
-        return RecordedReply(joined, has_ended)
-
-    def _join(self, request: Request, begun: Reply, reply: Reply) -> Reply:
-        """The answer, cut after a stop string that began in one step and ended in this one."""
-        tokens = (*begun.tokens, *reply.tokens)
-        checker = StopChecker(self.stop_conditions.for_request(request), self.tokenizer)
-        length = checker.stop_string_end(tokens, len(begun.tokens)) if begun.tokens else None
-        reason = reply.finish_reason if length is None else "stop"
-        length = length or len(tokens)
-        part = (self.policy_version, length - len(begun.tokens))
-        return replace(
-            reply,
-            tokens=tokens[:length],
-            logp=(*begun.logp, *reply.logp)[:length],
-            finish_reason=reason,
-            parts=(*begun.parts, part),
-        )
+        joined = await self.record.running(self.continue_reply(request, begun, count))
+        self.record.generated[request.rng_key] -= count - (len(joined.tokens) - len(begun.tokens))
+        return RecordedReply(joined, self.has_ended(request, joined))
 
 
 def request_digest(request: Request) -> str:

@@ -1,17 +1,20 @@
 """Actor of a causal language model: encodes observations and requests answers."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from itertools import accumulate
 from math import log
 from random import Random
 from typing import Any
 
+from transformers import PreTrainedTokenizerBase
+
 from grupo.core.demonstration import Demonstration
 from grupo.core.interfaces import TokenLogprobs
 from grupo.core.types import Observation, Response, Rollout
 from grupo.inference.base import Reply, Request, StopConditions
-from grupo.inference.reply_record import RecordingBatcher, ReplyBatcher, ReplyRecord
+from grupo.inference.continued_replies import ReplyBatcher, StreamingBatcher
+from grupo.inference.reply_record import RecordingBatcher, ReplyRecord
 from grupo.inference.sampling_params import Sampling
 from grupo.models.chat_tokenizer import ChatTokenizer
 from grupo.models.context import context_tokens, open_response_tokens
@@ -130,9 +133,27 @@ class CausalActor:
         return replace_prompt(self.chat_tokenizer, rollout, prompt, off_context=True)
 
     def for_group(self, key: int, record: ReplyRecord) -> "CausalActor":
-        recorded = self.batcher, record, self.stop_conditions, self.chat_tokenizer.tokenizer
-        batcher = RecordingBatcher(*recorded, self.policy_version)
-        return replace(self, rng_key=key, batcher=batcher)
+        return replace(self, rng_key=key, batcher=RecordingBatcher(*self._continuing, record))
+
+    def streaming(self, on_text: Callable[[str], None]) -> "CausalActor":
+        """The same policy, whose answers are passed on while they are generated.
+
+        The tokens are those of the same actor without streaming.
+
+        Args:
+            on_text: receives the text of the answer so far, whenever there is more.
+        """
+
+        def on_tokens(tokens: tuple[int, ...]) -> None:
+            on_text(self.chat_tokenizer.decode(tokens))
+
+        return replace(self, batcher=StreamingBatcher(*self._continuing, on_tokens))
+
+    @property
+    def _continuing(self) -> tuple[ReplyBatcher, StopConditions, PreTrainedTokenizerBase, int]:
+        """The fields of a batcher whose replies are generated in several requests."""
+        tokenizer = self.chat_tokenizer.tokenizer
+        return self.batcher, self.stop_conditions, tokenizer, self.policy_version
 
     def fork(self, *label: object) -> "CausalActor":
         return replace(self, rng_key=derive_key(self.rng_key, *label))

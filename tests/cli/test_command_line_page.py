@@ -42,7 +42,9 @@ def small_quickstart(tmp_path, monkeypatch):
 
 
 def is_expected(line: str, arguments: list[str]) -> bool:
-    """Whether a command may print the line: an estimate, a chosen default, or a warning."""
+    """Whether a command may print the line: an estimate, a default, a warning, or a length."""
+    if arguments[:1] == ["ask"]:  # who answers, and the length of the answer
+        return line.startswith(arguments[1]) or "ended by" in line
     if "--dry-run" not in arguments:
         return False
     if "--bind" in arguments:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from grupo.inference.base import Reply, Request, StopConditions
+from grupo.inference.continued_replies import StreamingBatcher
 from grupo.inference.counting_batcher import CountingBatcher
 from grupo.inference.reply_record import RecordedReply, RecordingBatcher, ReplyRecord
 from grupo.toy.tokenizers import phrase_tokenizer
@@ -49,7 +50,7 @@ def steps(engine, request: Request, tokens_per_step: int, count: int) -> list[Re
                 if record.is_paused:
                     paused.set()
 
-            batcher = RecordingBatcher(CountingBatcher(engine), record, LIMITS, TOKENIZER, version)
+            batcher = RecordingBatcher(CountingBatcher(engine), LIMITS, TOKENIZER, version, record)
             answer = asyncio.ensure_future(batcher(request))
             waiting = asyncio.ensure_future(paused.wait())
             await asyncio.wait({answer, waiting}, return_when=asyncio.FIRST_COMPLETED)
@@ -118,3 +119,39 @@ def test_recorded_replies_survive_json():
     reply = Reply((1, 2, 3), (-0.1, -1 / 3, -2.0), "length", (0.5, 0.25), 1.5, ((4, 1), (5, 2)))
     recorded = RecordedReply(reply, is_complete=False)
     assert RecordedReply.from_data(json.loads(json.dumps(recorded.to_data()))) == recorded
+
+
+@pytest.mark.parametrize("length", [1, 4, 7, 10])
+def test_a_streamed_reply_is_the_reply_of_one_request(length):
+    seen = []
+    engine = CountingEngine(length)
+    streaming = StreamingBatcher(CountingBatcher(engine), LIMITS, TOKENIZER, 0, seen.append)
+
+    async def both() -> tuple[Reply, Reply]:
+        return await streaming(PROMPT), await CountingBatcher(CountingEngine(length))(PROMPT)
+
+    streamed, whole = run_coroutine(both())
+    assert streamed == whole
+    assert seen[-1] == streamed.tokens
+    assert [tokens == streamed.tokens[: len(tokens)] for tokens in seen] == [True] * len(seen)
+    assert len(seen) == len(engine.requests) > (length > 4)
+
+
+def test_a_stop_string_across_two_requests_ends_a_streamed_reply():
+    tokens = tuple(TOKENIZER("01234567", add_special_tokens=False)["input_ids"])
+    assert len(tokens) == 8  # of which a request has 4
+
+    def engine(requests):
+        for i, request in enumerate(requests):
+            known = len(request.tokens)
+            new = tokens[known : known + request.max_new_tokens]
+            yield i, Reply(new, (0.0,) * len(new))
+
+    limits = StopConditions(len(tokens), (), stop_strings=("34",))
+    streaming = StreamingBatcher(CountingBatcher(engine), limits, TOKENIZER, 0, lambda _: None)
+
+    async def answer() -> Reply:
+        return await streaming(Request((), rng_key=1))
+
+    reply = run_coroutine(answer())
+    assert (TOKENIZER.decode(reply.tokens), reply.finish_reason) == ("01234", "stop")

@@ -1,0 +1,221 @@
+"""The command `grupo ask`: a run or a model answers a prompt."""
+
+import json
+import sys
+from collections import Counter
+from collections.abc import Sequence
+from math import exp, isnan
+from typing import TYPE_CHECKING, Annotated, Any
+
+from typer import Argument, Option
+
+from grupo.cli.inspect import CheckpointOption, JsonOption, WeightsOption
+from grupo.cli.options import RewardOption
+from grupo.util.console import out, print_error, print_line
+from grupo.util.errors import ConfigError
+from grupo.util.terminal_text import escape_controls
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from grupo.cli.ask_args import Conversation
+    from grupo.core.types import Rollout
+
+RESET = "/reset"
+
+SourceArgument = Annotated[
+    str, Argument(metavar="RUN_OR_MODEL", help="Folder of a run; or a model, as for --model.")
+]
+PromptArgument = Annotated[str, Argument(help='The prompt; "-" is read from standard input.')]
+ColumnOption = Annotated[
+    list[str] | None,
+    Option(metavar="NAME=VALUE", help="Column that the reward reads, as answer=42; repeatable."),
+]
+TokensOption = Annotated[
+    int | None,
+    Option(min=1, help="Most tokens of an answer; by default those of the run, or 256."),
+]
+TemperatureOption = Annotated[
+    float | None, Option(min=0, help="0 is greedy; by default that of the run, or 1.")
+]
+
+
+def ask(
+    source: SourceArgument,
+    prompt: PromptArgument = "",
+    system: Annotated[str, Option(help="System message.")] = "",
+    attempts: Annotated[int, Option(min=1, help="Independent answers to the prompt.")] = 1,
+    reward: RewardOption = None,
+    column: ColumnOption = None,
+    max_new_tokens: TokensOption = None,
+    temperature: TemperatureOption = None,
+    seed: Annotated[int, Option(help="Seed of the random choices.")] = 0,
+    chat: Annotated[bool, Option("--chat", help="Hold a conversation, a line each turn.")] = False,
+    plain: Annotated[
+        bool, Option("--plain", help="Continue the prompt as text, without the chat template.")
+    ] = False,
+    logprobs: Annotated[
+        bool, Option("--logprobs", help="Print each token with its log-probability.")
+    ] = False,
+    checkpoint: CheckpointOption = "last",
+    weights: WeightsOption = "trained",
+    as_json: JsonOption = False,
+) -> None:
+    """Ask a run or a model: the answer as it is generated, or several with their rewards."""
+    if chat and (prompt or attempts > 1 or as_json):
+        raise ConfigError("chat: a conversation has no prompt, attempts or JSON. Leave these out.")
+    from grupo.cli.ask_args import AskArgs, read_prompt
+
+    text = "" if chat else read_prompt(prompt, sys.stdin)
+    args = AskArgs(
+        source,
+        system,
+        plain,
+        max_new_tokens or 0,
+        temperature,
+        seed,
+        tuple(reward or ()),
+        tuple(column or ()),
+        checkpoint,
+        weights,
+    )
+    conversation = args.open()
+    print_error(f"{conversation.name}")
+    if chat:
+        hold_conversation(conversation, logprobs=logprobs)
+        return
+    if attempts == 1 and not as_json:
+        print_streamed(conversation, text, logprobs=logprobs)
+        return
+    rollouts = conversation.answers(text, attempts)
+    if as_json:
+        answers = [answer_data(rollout) for rollout in rollouts]
+        print_line(json.dumps({"source": conversation.name, "answers": answers}))
+        return
+    out.print(answers_table(rollouts))
+    print_line(agreement(rollouts))
+    for rollout in rollouts if logprobs else ():
+        out.print(logprobs_table(conversation, rollout))
+
+
+def print_streamed(conversation: "Conversation", prompt: str, *, logprobs: bool) -> "Rollout":
+    """Print an answer while it is generated, and its length and reward on standard error."""
+    printed = ""
+
+    def on_text(text: str) -> None:
+        nonlocal printed
+        sys.stdout.write(escape_controls(text[len(printed) :]))
+        sys.stdout.flush()
+        printed = text
+
+    (rollout,) = conversation.answers(prompt, on_text=on_text)
+    on_text(rollout.turns[-1][1].text)
+    print_line("")
+    print_error(describe(rollout))
+    if logprobs:
+        out.print(logprobs_table(conversation, rollout))
+    return rollout
+
+
+def hold_conversation(conversation: "Conversation", *, logprobs: bool) -> None:
+    """Answer the lines of standard input until it ends; Ctrl-C stops an answer."""
+    from grupo.core.types import Rollout
+
+    print_error(f"{RESET} begins anew, Ctrl-D ends.")
+    while True:
+        try:
+            line = input("> ")
+        except (EOFError, KeyboardInterrupt):
+            print_line("")
+            return
+        if line.strip() == RESET:
+            conversation.rollout = Rollout()
+        elif line.strip():
+            try:
+                conversation.rollout = print_streamed(conversation, line, logprobs=logprobs)
+            except KeyboardInterrupt:
+                print_line("")
+                print_error("Stopped: the conversation goes on without this question.")
+            except ConfigError as error:
+                print_error(f"{error} {RESET} begins anew.")
+
+
+def describe(rollout: "Rollout") -> str:
+    """Length, end and reward of the last answer in words."""
+    answer = rollout.turns[-1][1]
+    tokens = len(answer.items)
+    ends = {"end": "its end token", "stop": "a stop string", "length": "the limit of tokens"}
+    text = f"{tokens} token{'s' * (tokens != 1)}, ended by {ends[answer.finish_reason]}"
+    score = _score(rollout)
+    return f"{text}; {score}" if score else text
+
+
+def _score(rollout: "Rollout") -> str:
+    """The reward with its terms, or why there is none; "" without reward functions."""
+    if rollout.error:
+        return f"reward failed: {rollout.error}"
+    if isnan(rollout.reward):
+        return ""
+    terms = ", ".join(f"{name} {value:g}" for name, value in rollout.reward_terms.items())
+    return f"reward {rollout.reward:g} ({terms})"
+
+
+def answer_data(rollout: "Rollout") -> dict[str, Any]:
+    """An answer for `--json`: text, tokens, log-probabilities in nats, reward if it is scored."""
+    answer = rollout.turns[-1][1]
+    data: dict[str, Any] = {
+        "text": answer.text,
+        "tokens": list(answer.items),
+        "logp": list(answer.logp),
+        "finish_reason": answer.finish_reason,
+    }
+    if rollout.error:
+        return {**data, "error": rollout.error}
+    if isnan(rollout.reward):
+        return data
+    return {**data, "reward": rollout.reward, "reward_terms": dict(rollout.reward_terms)}
+
+
+def answers_table(rollouts: Sequence["Rollout"]) -> "Table":
+    """Several answers with their lengths and rewards, in the order of their random streams."""
+    from rich.table import Table
+
+    from grupo.report.escape import literal
+
+    scored = any(_score(rollout) for rollout in rollouts)
+    table = Table(show_lines=True)
+    for header in ("tokens", *["reward"] * scored):
+        table.add_column(header, justify="right")
+    table.add_column("answer", overflow="fold")
+    for rollout in rollouts:
+        answer = rollout.turns[-1][1]
+        reward = "failed" if rollout.error else f"{rollout.reward:g}"
+        cells = [str(len(answer.items)), *[reward] * scored, answer.text]
+        table.add_row(*map(literal, cells))
+    return table
+
+
+def agreement(rollouts: Sequence["Rollout"]) -> str:
+    """How many answers are the most frequent one, and the mean reward."""
+    (_, count), *_ = Counter(r.turns[-1][1].text.strip() for r in rollouts).most_common(1)
+    line = f"{count} of {len(rollouts)} answers are equal"
+    rewards = [r.reward for r in rollouts if not isnan(r.reward)]
+    if rewards:
+        line += f"; mean reward {sum(rewards) / len(rewards):g}"
+    failed = [r.error for r in rollouts if r.error]
+    return line + (f"; {len(failed)} rewards failed: {failed[0]}" if failed else "")
+
+
+def logprobs_table(conversation: "Conversation", rollout: "Rollout") -> "Table":
+    """The tokens of the last answer with their log-probabilities in nats."""
+    from rich.table import Table
+
+    from grupo.report.escape import literal
+
+    tokenizer = conversation.policy.chat_tokenizer.tokenizer
+    answer = rollout.turns[-1][1]
+    table = Table("token", "log-probability", "probability")
+    for token, logp in zip(answer.items, answer.logp, strict=True):
+        text = repr(tokenizer.decode([token])) if isinstance(token, int) else "soft token"
+        table.add_row(literal(text), f"{logp:.3f}", f"{exp(logp):.3f}")
+    return table

@@ -1,0 +1,197 @@
+"""The arguments of `grupo ask`: a run or a model that answers, and how its answers are scored."""
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from grupo.cli.build_recipe import parse_option, reward_terms
+from grupo.cli.paths import last_run
+from grupo.core.interfaces import Actor, score_group, single_response
+from grupo.core.response_use import generation_only
+from grupo.core.types import Group, Observation, Rollout, Task
+from grupo.envs.single_turn import SingleTurn
+from grupo.models.base import Policy
+from grupo.models.causal_actor import CausalActor
+from grupo.models.causal_lm import CausalLM
+from grupo.models.causal_policy import CausalPolicy
+from grupo.models.context import context_tokens
+from grupo.recipe import Recipe
+from grupo.storage.pipeline_dirs import stage_folders
+from grupo.toy import quickstart
+from grupo.training.resume.load_run import LAST, TRAINED, load_checkpoint, policy_of
+from grupo.training.resume.run_folder import RECIPE, RunFolder
+from grupo.training.resume.start_from import with_model
+from grupo.util.errors import ConfigError
+from grupo.util.event_loop import run_coroutine
+from grupo.util.rng import derive_key
+from grupo.util.user_paths import parse_path
+
+OnText = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class AskArgs:
+    """Arguments of `grupo ask`.
+
+    Args:
+        source: Folder of a run, or a model: folder, .gguf file, hub name, `RUN@best`.
+        system: System message; "" for none.
+        plain: The model continues the prompt as text, without its chat template.
+        max_new_tokens: Largest length of an answer in tokens; 0: that of the run, or 256.
+        temperature: Of the token distribution; 0 is greedy; None: that of the run, or 1.
+        seed: Number from which the random streams are derived.
+        rewards: Reward functions by address, which score the answers.
+        columns: Columns of the task that the reward functions read: `NAME=VALUE`.
+        checkpoint: Checkpoint of the run: "last", "best" or the number of a step.
+        weights: Weights of the checkpoint: "trained" or "ema".
+    """
+
+    source: str
+    system: str = ""
+    plain: bool = False
+    max_new_tokens: int = 0
+    temperature: float | None = None
+    seed: int = 0
+    rewards: tuple[str, ...] = ()
+    columns: tuple[str, ...] = ()
+    checkpoint: str = LAST
+    weights: str = TRAINED
+
+    def open(self) -> "Conversation":
+        """Load the policy for a conversation that has not begun."""
+        if self.plain and self.system:
+            raise ConfigError("system: the text of --plain has no system message. Leave one out.")
+        columns = dict(parse_option(_column, "column", text) for text in self.columns)
+        if columns and not self.rewards:
+            raise ConfigError("column: no reward reads it. Add --reward file.py:function.")
+        env = SingleTurn(reward_terms(self.rewards)) if self.rewards else None
+        policy, name = self._load()
+        if not isinstance(policy, CausalPolicy):
+            kind = type(policy).__name__.removesuffix("Policy")
+            raise ConfigError(f"run: {self.source!r} is a {kind}. Allowed: a language model.")
+        with generation_only():  # no activations are kept for an update
+            actor: Actor = policy.actor(derive_key(self.seed, "ask"))
+        if self.temperature == 0:
+            actor = actor.with_sampling(top_k=1)
+        is_chat = bool(policy.chat_tokenizer.tokenizer.chat_template) and not self.plain
+        if self.system and not is_chat:
+            raise ConfigError(f"system: {self.source!r} has no chat template. Leave it out.")
+        return Conversation(policy, actor, name, self.system, is_chat, env, columns)
+
+    def _load(self) -> tuple[Policy, str]:
+        """The policy, and its name for the user."""
+        folder = parse_option(parse_path, "run", self.source)
+        if (folder / RECIPE).is_file() or stage_folders(folder):
+            run = last_run(folder)
+            recipe = self._with_options(RunFolder.open(run).recipe)
+            loaded = load_checkpoint(run, recipe, self.checkpoint)
+            return policy_of(recipe, loaded, self.weights), f"{run}, step {loaded.step}"
+        if (self.checkpoint, self.weights) != (LAST, TRAINED):
+            raise ConfigError(
+                f"checkpoint and weights are of a run, and {self.source!r} is none. Allowed: a"
+                " run's folder."
+            )
+        recipe = with_model(quickstart.RECIPE.replace(policy=CausalLM("tiny")), self.source)
+        return self._with_options(recipe).policy.build(), self.source
+
+    def _with_options(self, recipe: Recipe) -> Recipe:
+        """The recipe with the chosen limits, whose policy generates in this process."""
+        policy: Any = recipe.policy
+        if getattr(policy, "engine", None):
+            policy = replace(policy, engine=None)
+        if self.max_new_tokens:
+            policy = replace(policy, max_new_tokens=self.max_new_tokens)
+        if self.temperature:
+            policy = replace(
+                policy, sampling=replace(policy.sampling, temperature=self.temperature)
+            )
+        return recipe.replace(policy=policy)
+
+
+@dataclass
+class Conversation:
+    """A conversation with a policy, whose earlier turns are kept as the tokens that it generated.
+
+    Args:
+        policy: The language model.
+        actor: Its answers, with the chosen sampling.
+        name: The policy for the user: the run with its step, or the model.
+        system: System message; "" for none.
+        is_chat: Prompts are messages of the user, rendered by the chat template.
+        env: Scores the answers; None: they are not scored.
+        columns: Columns of the task that reward functions read.
+        rollout: The turns so far.
+    """
+
+    policy: CausalPolicy
+    actor: Actor
+    name: str
+    system: str = ""
+    is_chat: bool = True
+    env: SingleTurn | None = None
+    columns: Mapping[str, Any] = field(default_factory=dict)
+    rollout: Rollout = Rollout()
+
+    def answers(self, prompt: str, count: int = 1, on_text: OnText | None = None) -> list[Rollout]:
+        """Independent answers to the next prompt, each a rollout with the turns so far.
+
+        Args:
+            prompt: The user's text.
+            count: Number of answers.
+            on_text: Receives the text of the answer so far, if there is one answer.
+        """
+        observation = self._observation(prompt)
+        self._check_room(observation)
+        actors = [self.actor.fork(len(self.rollout.turns), i) for i in range(count)]
+        if on_text and count == 1 and isinstance(actors[0], CausalActor):
+            actors = [actors[0].streaming(on_text)]
+        return list(run_coroutine(self._answer(observation, actors)).rollouts)
+
+    async def _answer(self, observation: Observation, actors: Sequence[Actor]) -> Group:
+        """The answers of the actors, scored if there are reward functions."""
+        rollouts = await asyncio.gather(
+            *(single_response(actor, self.rollout, observation) for actor in actors)
+        )
+        task = Task("ask", observation, self.columns.get("answer"), columns=self.columns)
+        if self.env is None:
+            return Group(task, tuple(rollouts))
+        return await score_group(task, self.env, rollouts)
+
+    def _observation(self, prompt: str) -> Observation:
+        """The prompt as the policy reads it."""
+        if not self.is_chat:
+            return prompt
+        message = {"role": "user", "content": prompt}
+        if self.system and not self.rollout.turns:
+            return ({"role": "system", "content": self.system}, message)
+        return (message,)
+
+    def _check_room(self, observation: Observation) -> None:
+        """Raise `ConfigError` if the context has no room for an answer."""
+        known = len(context_tokens(self.rollout)) if self.rollout.turns else 0
+        length = known + len(self.policy.encode_observation(self.rollout, observation))
+        limit = self.policy.context_length
+        if length >= limit:
+            raise ConfigError(
+                f"prompt: it has {length} tokens with the conversation so far. Allowed: fewer than"
+                f" {limit}, the context length of the model."
+            )
+
+
+def _column(text: str) -> tuple[str, str]:
+    """Name and value of a column."""
+    name, equals, value = text.partition("=")
+    if not (name and equals):
+        raise ConfigError(f"{text!r} has no value. Allowed: NAME=VALUE, as in answer=42.")
+    return name, value
+
+
+def read_prompt(text: str, stdin: Any) -> str:
+    """The prompt of the command line; "-" is read from standard input."""
+    prompt = stdin.read() if text == "-" else text
+    if not prompt.strip():
+        raise ConfigError(
+            'prompt: it is empty. Allowed: a text, "-" for standard input, or --chat.'
+        )
+    return prompt
