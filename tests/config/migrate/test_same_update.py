@@ -1,14 +1,12 @@
 """A migrated method has the advantages, the loss and the gradient of TRL and verl."""
 
-from collections.abc import Mapping
 from itertools import product
-from typing import Any
 
 import pytest
 
-from grupo.config.migrate import Migration, migrate_file
+from grupo.config.migrate import migrate_file
+from tests.config.migrate.peer_files import migrate_trl, migrate_verl, name_of
 from tests.config.migrate.peer_formulas import (
-    MAX_LENGTH,
     prime_rl_reference,
     trl_reference,
     verl_reference,
@@ -80,44 +78,6 @@ VERL_CASES = [
     {"loss_mode": "dppo_kl", "bypass_mode": True, "clip_ratio": 0.05, "clip_ratio_low": 0.05,
      "clip_ratio_high": 0.05, "clip_ratio_c": 1.3},
 ]  # fmt: skip
-
-
-def migrate_trl(folder, options: Mapping[str, Any], rewards: str = "[correct]") -> Migration:
-    """The migration of a script with the options."""
-    values = {"max_completion_length": MAX_LENGTH, **options}
-    arguments = ", ".join(f"{name}={value!r}" for name, value in values.items())
-    script = folder / "script.py"
-    script.write_text(
-        "from rewards import correct, short\n"
-        f"GRPOTrainer('m', reward_funcs={rewards}, args=GRPOConfig({arguments}))\n"
-    )
-    return migrate_file(script)
-
-
-def migrate_verl(folder, options: Mapping[str, Any]) -> Migration:
-    """The migration of a command with options, which are named without their section."""
-    sections = {
-        "loss_mode": "actor_rollout_ref.actor.policy_loss.",
-        "norm_adv_by_std_in_grpo": "algorithm.",
-        "lam": "algorithm.",
-        "gamma": "algorithm.",
-        "adv_estimator": "algorithm.",
-        "bypass_mode": "algorithm.rollout_correction.",
-    }
-    values = {"adv_estimator": "grpo", **options}
-    arguments = [
-        f"{sections.get(name, 'actor_rollout_ref.actor.')}{name}={value}"
-        for name, value in values.items()
-    ]
-    fixed = f"data.train_batch_size=8 data.max_response_length={MAX_LENGTH}"
-    size = "actor_rollout_ref.actor.ppo_mini_batch_size=8 actor_rollout_ref.rollout.n=4"
-    script = folder / "script.sh"
-    script.write_text(f"python3 -m verl.trainer.main_ppo {fixed} {size} {' '.join(arguments)}\n")
-    return migrate_file(script)
-
-
-def name_of(options: Mapping[str, Any]) -> str:
-    return " ".join(f"{value}" for value in options.values()) or "defaults"
 
 
 @pytest.mark.parametrize("options", [*TRL_PRODUCT, *TRL_CASES], ids=name_of)
