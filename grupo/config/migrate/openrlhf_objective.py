@@ -153,19 +153,19 @@ def _advantage(source: OptionValues, estimator: str) -> Estimators:
         before = *before, ReturnMinusKL(kl_coef, gamma)
     elif kl_coef:
         before = *before, KLToGo(kl_coef)
-    return (*before, _whiten(source)) if estimator in WHITENED else before
+    is_scaled = not source.flag("algo.advantage.no_std_norm")
+    return (*before, _whiten(source, is_scaled)) if estimator in WHITENED else before
 
 
-def _whiten(source: OptionValues) -> Whiten:
+def _whiten(source: OptionValues, is_scaled: bool) -> Whiten:
     source.differs(
         ESTIMATOR,
         "Whiten divides the variance by n - 1, OpenRLHF by n, the number of tokens: advantages"
         " are smaller by the square root of (n - 1) / n",
     )
-    if source.flag("algo.advantage.no_std_norm"):
+    if not is_scaled:
         source.differs(
-            "algo.advantage.no_std_norm",
-            "Whiten, the nearest, also divides by the deviation",
+            "algo.advantage.no_std_norm", "Whiten, the nearest, also divides by the deviation"
         )
     return Whiten()
 

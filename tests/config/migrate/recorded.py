@@ -64,7 +64,8 @@ def _case(batch: Mapping[str, Any]) -> Case:
         mask=mask,
         turn=np.pad(is_gap.cumsum(1), ((0, 0), (1, 0))),
         old_logp=np.array(batch["old_logp"]),
-        signals={name: np.array(x) for name, x in batch["signals"].items()},
+        signals={name: np.array(x) for name, x in batch["signals"].items()}
+        | {"sampled": mask * 1.0, "off_context": mask * 0.0},
         terms={"correct": reward, "greedy": np.array(batch["greedy"])},
         history=[[] for _ in set(batch["group"])],
         pi={name: np.array(batch[name]) for name in ("logp", "entropy")},
