@@ -31,6 +31,8 @@ def migrate_verl(folder: Path, options: Mapping[str, Any]) -> Migration:
         "adv_estimator": "algorithm.",
         "use_kl_in_reward": "algorithm.",
         "kl_coef": "algorithm.kl_ctrl.",
+        "kl_penalty": "algorithm.",
+        "multi_turn.enable": "actor_rollout_ref.rollout.",
         "bypass_mode": "algorithm.rollout_correction.",
     }
     values = {"adv_estimator": "grpo", **options}

@@ -1,11 +1,16 @@
-"""A migrated method has the advantages, the loss and the gradient of TRL and verl."""
+"""A migrated method has the update of TRL, verl and prime-rl, or what differs is named."""
 
 from itertools import product
 
 import pytest
 
 from grupo.config.migrate import migrate_file
-from tests.config.migrate.peer_files import migrate_trl, migrate_verl, name_of
+from tests.config.migrate.peer_files import (
+    migrate_openrlhf,
+    migrate_trl,
+    migrate_verl,
+    name_of,
+)
 from tests.config.migrate.peer_formulas import (
     prime_rl_reference,
     trl_reference,
@@ -149,6 +154,58 @@ def test_option_of_trl_without_equal_is_named(tmp_path, options, named):
 )
 def test_option_of_verl_without_equal_is_named(tmp_path, options, named):
     assert f"actor_rollout_ref.actor.{named}" in migrate_verl(tmp_path, options).untranslated
+
+
+@pytest.mark.parametrize(
+    ("options", "named"),
+    [
+        ({"adv_estimator": "gdpo"}, "adv_estimator"),
+        ({"adv_estimator": "new"}, "adv_estimator"),
+        ({"adv_estimator": "optimal_token_baseline", "multi_turn.enable": True}, "adv_estimator"),
+        ({"use_kl_in_reward": True, "kl_penalty": "k2"}, "kl_penalty"),
+    ],
+)
+def test_advantage_of_verl_without_equal_is_named(tmp_path, options, named):
+    assert f"algorithm.{named}" in migrate_verl(tmp_path, options).untranslated
+
+
+@pytest.mark.parametrize(
+    ("options", "named"),
+    [
+        ({"algo.advantage.estimator": "gae"}, "algo.advantage.estimator"),
+        ({"algo.advantage.estimator": "flash_reinforce"}, "algo.advantage.estimator"),
+        ({"algo.advantage.estimator": "new"}, "algo.advantage.estimator"),
+        (
+            {"algo.advantage.estimator": "reinforce", "algo.advantage.no_std_norm": True},
+            "algo.advantage.no_std_norm",
+        ),
+        ({"algo.kl.estimator": "k3"}, "algo.kl.estimator"),
+        ({"algo.kl.use_loss": True, "algo.kl.estimator": "k4"}, "algo.kl.estimator"),
+        (
+            {"algo.kl.use_loss": True, "algo.kl.unbiased_gradient": True},
+            "algo.kl.unbiased_gradient",
+        ),
+        ({"actor.policy_loss_type": "gspo", "algo.kl.use_loss": True}, "algo.kl.init_coef"),
+        (
+            {"actor.loss_agg_mode": "seq-mean-token-mean", "actor.entropy_coef": 0.1},
+            "actor.entropy_coef",
+        ),
+        ({"actor.policy_loss_type": "new"}, "actor.policy_loss_type"),
+        ({"actor.loss_agg_mode": "new"}, "actor.loss_agg_mode"),
+        ({"actor.dual_clip": 1.1}, "actor.dual_clip"),
+        ({"actor.eps_clip_low_high": 0.3}, "actor.eps_clip_low_high"),
+        ({"algo.advantage.is_correction_level": "seq"}, "algo.advantage.is_correction_level"),
+        (
+            {"algo.dynamic_filtering_enable": True, "algo.dynamic_filtering_range": [0.1, 0.9]},
+            "algo.dynamic_filtering_range",
+        ),
+    ],
+)
+def test_option_of_openrlhf_without_equal_is_named(tmp_path, options, named):
+    options = {"algo.advantage.estimator": "group_norm", **options}
+    migration = migrate_openrlhf(tmp_path, options)
+    assert named in migration.untranslated
+    recipe_of(migration.text)  # the nearest components make a recipe
 
 
 def test_advantages_of_verls_ppo_have_its_numbers(tmp_path):
