@@ -138,6 +138,13 @@ UNEXPRESSED = (
         "rollout_correction_losses.json",
     ),
     Unexpressed(
+        "verl",
+        "`adv_estimator` `gpg`: the factor of the advantages",
+        "`ScaleByInformative` counts the rollouts of groups whose rewards differ, as GPG's authors"
+        " do, and verl the rewards that are not 0.",
+        ("ScaleByInformative",),
+    ),
+    Unexpressed(
         "OpenRLHF",
         "`reinforce` and `reinforce_baseline`: the variance by n",
         "`Whiten` divides by n - 1, the number of tokens less one: advantages are smaller by the"
@@ -152,6 +159,27 @@ UNEXPRESSED = (
         " function of one line does.",
         ("Whiten",),
         "openrlhf.json",
+    ),
+    Unexpressed(
+        "OpenRLHF",
+        "`flash_reinforce`",
+        "No component subtracts the mean reward of the batch without the division by the deviation;"
+        " a function of one line does.",
+        ("StandardiseBatch",),
+    ),
+    Unexpressed(
+        "OpenRLHF",
+        "`kl.unbiased_gradient`",
+        "The gradient of the KL divergence is weighted by the ratio of the policies, at most 10. In"
+        " the first update of a step the ratio is 1, and `StraightThroughKL` is equal.",
+        ("StraightThroughKL",),
+    ),
+    Unexpressed(
+        "OpenRLHF",
+        "`kl.use_loss` or `entropy_coef` with `policy_loss_type` `gspo` or `loss_agg_mode`"
+        " `seq-mean-token-mean`",
+        "A loss has one aggregation, which both terms share; OpenRLHF averages them over tokens.",
+        ("KL", "EntropyBonus"),
     ),
 )
 

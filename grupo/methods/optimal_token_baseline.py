@@ -73,10 +73,13 @@ class SubtractTokenBaseline:
     Args:
         eps: added to the denominator.
         weight: c, (N, T), such as a truncated ratio to the inference engine.
+        min_rollouts: B_t is 0 where fewer rollouts of the group have a t-th action. With 2 the end
+            of the longest rollout, and a lone one, keep their reward (verl's handle_zero_tail).
     """
 
     eps: NumberOrSchedule = 1e-8
     weight: Callable[[Signals, Batch], Tensor] = unit_weight
+    min_rollouts: PositiveInt = 1
 
     # sum_v pi(v)^2 when sampled
     requires = Requires(signals=("collision",))
@@ -84,10 +87,12 @@ class SubtractTokenBaseline:
     def __call__(self, x: Tensor, batch: Batch) -> PerAction:
         norm = 1 - 2 * batch.old_logp.exp() + batch.signals["collision"]
         norm = norm * self.weight(Signals(logp=batch.old_logp), batch) ** 2
-        W = to_token_table(norm, batch).cumsum(1) * to_token_table(batch.mask.to(x), batch)
+        has_action = to_token_table(batch.mask.to(x), batch)
+        W = to_token_table(norm, batch).cumsum(1) * has_action
         r = to_token_table(broadcast_to_tokens(x, batch).to(W), batch)
         B = _group_sums(W * r, batch) / (_group_sums(W, batch) + self.eps)
-        return from_token_table(r - B, batch)
+        is_enough = _group_sums(has_action, batch) >= self.min_rollouts
+        return from_token_table(r - B * is_enough, batch)
 
 
 def _group_sums(table: Tensor, batch: Batch) -> Tensor:
@@ -100,8 +105,8 @@ PAPER = Paper(
     title="The Optimal Token Baseline: Variance Reduction for Long-Horizon LLM-RL",
     use="Rollouts are long and groups small, and gradient noise makes the run fail.",
     tags=("advantage", "process-reward"),
-    verl="adv_estimator='optimal_token_baseline' (with handle_zero_tail, a baseline of 0 where "
-    "only the longest is left)",
+    verl="adv_estimator='optimal_token_baseline' (whose handle_zero_tail is "
+    "SubtractTokenBaseline(min_rollouts=2))",
     checked=("golden", "properties", "reference", "run"),
     source=Source(
         "third_party",
@@ -115,9 +120,9 @@ PAPER = Paper(
         "The reward of the rollout stands for the reward to go, which chain(RewardToGo(), "
         "SubtractTokenBaseline()) has; verl's squared importance weight is "
         "SubtractTokenBaseline(weight=ImportanceWeight(...)).",
-        "The longest rollout is its own baseline at its end, as in verl of January 2026. Other "
-        "versions of verl have handle_zero_tail on, which makes the baseline 0 there.",
-        "A lone rollout is its own baseline, so A = 0: verl's baseline is 0 and A is its reward.",
+        "The longest rollout is its own baseline at its end, as in verl of January 2026, and a "
+        "lone rollout everywhere, so that A = 0. Other versions of verl have handle_zero_tail on, "
+        "which makes the baseline 0 there: SubtractTokenBaseline(min_rollouts=2).",
         "The loss is the mean over answers of sums over tokens: verl's example leaves the default "
         "mean over tokens.",
         "There is no clip, since the baseline is optimal for this gradient: verl's example clips.",

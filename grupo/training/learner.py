@@ -181,7 +181,9 @@ class Learner:
                 method, batch, learning_rates=learning_rates, step=step, action_signals=signals
             )
         step_metrics = metrics.group_metrics(collected, batch)
-        step_metrics |= metrics.token_metrics(generated_step.generated_tokens, collected, batch)
+        step_metrics |= metrics.token_metrics(
+            generated_step.generated_tokens, collected, batch, signals
+        )
         step_metrics |= update_metrics | replay_metrics
         step_metrics |= metrics.time_metrics(self.stopwatch, step_metrics)
         step_metrics["lr"] = learning_rates[OPTIMIZER]

@@ -50,6 +50,21 @@ def test_last_remaining_and_single_rollouts_have_zero_advantage():
     assert A[2].tolist() == pytest.approx([0.0, 0.0])
 
 
+def test_baseline_of_fewer_than_min_rollouts_is_zero():
+    batch = make_batch(
+        group=[0, 0, 1],
+        reward=[1.0, 0.0, 3.0],
+        length=[2, 1, 1],
+        signals={"collision": [[0.5, 0.5], [0.5, 9.0], [0.5, 9.0]]},
+    )
+    A = SubtractTokenBaseline(eps=0.0, min_rollouts=2)(batch.reward, batch)
+    assert A.tolist() == [
+        pytest.approx([0.5, 1.0]),
+        pytest.approx([-0.5, 0.0]),
+        pytest.approx([3.0, 0.0]),
+    ]
+
+
 def test_deterministic_actions_add_no_norm_and_have_no_baseline():
     batch = make_batch(
         group=[0, 0], reward=[1.0, 1.0], logp=0.0, signals={"collision": [[1.0], [1.0]]}

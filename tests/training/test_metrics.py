@@ -40,7 +40,7 @@ def metrics_of(
     kept = sampled[:num_kept]
     collected = CollectedGroups(tuple(sampled), tuple(kept))
     batch = collate(kept, lambda _: None)
-    return group_metrics(collected, batch) | token_metrics(generated or {}, collected, batch)
+    return group_metrics(collected, batch) | token_metrics(generated or {}, collected, batch, ())
 
 
 def test_reward_metrics_pool_all_groups():
@@ -133,7 +133,7 @@ def test_mask_metrics_compare_the_mask_with_the_responses():
 def test_without_rollouts_means_are_nan_and_sums_are_0():
     group = Group(Task("0", "?"), (failed(0),))
     collected = CollectedGroups((group,), ())
-    metrics = group_metrics(collected, NO_ROWS) | token_metrics({}, collected, NO_ROWS)
+    metrics = group_metrics(collected, NO_ROWS) | token_metrics({}, collected, NO_ROWS, ())
     absent = {
         "reward/mean",
         "reward/std",
@@ -216,9 +216,19 @@ def test_tokens_of_an_earlier_step_are_not_counted_again():
     groups = (Group(task, (continued(cut, 2),)), Group(Task("u", "?"), (cut,)))
     collected = CollectedGroups(groups, groups)
     batch = collate(groups, lambda _: None)
-    assert token_metrics({}, collected, batch)["tokens/returned"] == 2 + 3
+    assert token_metrics({}, collected, batch, ())["tokens/returned"] == 2 + 3
     metrics = group_metrics(collected, batch)
     assert metrics["completions/length_mean"] == (5 + 3) / 2
+
+
+@pytest.mark.parametrize(("rows", "unused"), [((), 20), ((0,), 15), ((0, 2), 15), ((0, 1, 2), 9)])
+def test_unused_tokens_are_those_of_rollouts_without_gradient(rows, unused):
+    replayed = rollout(0.0, 4)  # of an earlier step: it has no index
+    group = Group(Task("t", "?"), (rollout(1.0, 5, index=0), rollout(0.0, 6, index=1), replayed))
+    collected = CollectedGroups((group,), (group,))
+    batch = collate((group,), lambda _: None)
+    metrics = token_metrics({"": 20}, collected, batch, rows)  # 9 of them were discarded
+    assert metrics["tokens/unused"] == unused
 
 
 def test_unfinished_rollouts_are_counted_and_have_no_reward():

@@ -1,18 +1,26 @@
 """The method that the options of a file are translated into, slot by slot."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
+
+from torch import Tensor
 
 from grupo.algo.advantages import AdvantageEstimator, Center, OverlongPenalty, ScaleByStd, chain
 from grupo.algo.aggregation import Aggregation, sequence_mean
 from grupo.algo.filters import keep_all, keep_nonzero_std
 from grupo.algo.losses import Clip, EntropyBonus, Loss, ZeroLoss
 from grupo.algo.minibatches import SingleUpdate, UpdatePlan, Updates
+from grupo.algo.ratios import CappedRatio, token
+from grupo.config.migrate.settings import OptionValues
 from grupo.config.recipe_files import method_to_data
+from grupo.core.batch import Batch, Signals
 from grupo.core.reference_update import ReferenceUpdate
 from grupo.method import Method
 from grupo.rollouts.curricula import Curriculum, DynamicSampling, ShuffledTasks
 from grupo.rollouts.samplers import GroupSampler, Sampler
+
+Ratio = Callable[[Signals, Batch], Tensor]
 
 
 @dataclass
@@ -76,3 +84,25 @@ class Objective:
         if self.epochs == self.minibatches == 1:
             return SingleUpdate()
         return Updates(self.epochs, minibatches=self.minibatches)
+
+
+def dual_clip(
+    source: OptionValues, name: str, cap: float, clip_high: float, ratio: Ratio = token
+) -> Ratio:
+    """The ratio of `Clip` for a loss that is at most -cap A where A < 0.
+
+    Args:
+        source: The options.
+        name: The option with the cap.
+        cap: The largest ratio where A < 0.
+        clip_high: Ratios are clipped above at 1 + clip_high where A > 0.
+        ratio: The ratio without cap.
+    """
+    if cap < 1 + clip_high:
+        source.differs(
+            name,
+            f"CappedRatio would also act where A > 0, since it is below {1 + clip_high:g}, the"
+            " upper bound of the clip",
+        )
+        return ratio
+    return CappedRatio(cap, ratio)

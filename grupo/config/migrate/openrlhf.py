@@ -2,26 +2,14 @@
 
 from typing import Any
 
-from grupo.algo import ratios
-from grupo.algo.advantages import AdvantageEstimator, Center, ScaleByStd, Whiten
-from grupo.algo.advantages.gae import GAE
-from grupo.algo.advantages.kl_in_reward import KLInReward
-from grupo.algo.aggregation import sequence_mean, token_mean
-from grupo.algo.divergences import k1, k2, k3
-from grupo.algo.losses import KL, Clip, ValueLoss
-from grupo.config.migrate.objective import Objective
+from grupo.config.migrate.openrlhf_objective import translate_objective
 from grupo.config.migrate.settings import (
     PLACEHOLDER_STEPS,
     PLACEHOLDER_TASKS,
     OptionValues,
     learning_rate,
-    minibatches_of,
 )
-from grupo.core.group_ops import leave_one_out_mean
-from grupo.methods.reinforce_pp import ReturnMinusKL
-from grupo.rollouts.samplers import GroupSampler
 
-KL_ESTIMATORS = {"k1": k1, "k2": k2, "k3": k3}
 # names before the options were grouped
 SHORT_NAMES = {
     "n_samples_per_prompt": "rollout.n_samples_per_prompt",
@@ -45,7 +33,16 @@ SHORT_NAMES = {
     "max_epochs": "train.max_epochs",
     "num_episodes": "train.num_episodes",
     "gradient_checkpointing": "actor.gradient_checkpointing_enable",
+    "dual_clip": "actor.dual_clip",
+    "policy_loss_type": "actor.policy_loss_type",
+    "entropy_loss_coef": "actor.entropy_coef",
+    "no_advantage_std_norm": "algo.advantage.no_std_norm",
+    "reward_clip_range": "reward.clip_range",
+    "overlong_buffer_len": "reward.overlong_buffer_len",
+    "overlong_penalty_factor": "reward.overlong_penalty_factor",
+    "value_clip": "critic.value_clip",
     "dynamic_filtering": "algo.dynamic_filtering_enable",
+    "dynamic_filtering_reward_range": "algo.dynamic_filtering_range",
     "bf16": "ds.param_dtype",
     "max_samples": "data.max_samples",
     "temperature": "rollout.temperature",
@@ -63,7 +60,7 @@ def translate(source: OptionValues) -> dict[str, Any]:
     rate = source.number("actor.adam.lr", 1e-6)
     end = rate * source.number("actor.min_lr_ratio", 0.1)
     schedule = str(source.get("actor.lr_scheduler", "cosine_with_min_lr"))
-    beta1, beta2 = source.get("actor.adam.betas", [0.9, 0.95])
+    beta1, beta2 = source.pair("actor.adam.betas", (0.9, 0.95))
     decay = source.number("actor.adam.weight_decay", 0.0)
     save = int(source.number("ckpt.save_steps", -1))
     warmup = source.number("actor.lr_warmup_ratio", 0.03)
@@ -79,7 +76,7 @@ def translate(source: OptionValues) -> dict[str, Any]:
         **({"save_every": save} if save > 0 else {}),
         "policy": _policy(source, length),
         "env": {"rewards": [_reward(source)]},
-        "method": _objective(source, prompts).table(),
+        "method": translate_objective(source, length, prompts).table(),
     }
 
 
@@ -136,49 +133,3 @@ def _reward(source: OptionValues) -> dict[str, Any]:
         return {"name": "reward", "fn": f"{path}:reward_func"}
     source.remarks.append("no reward function was found: set env.rewards")
     return {"name": "reward", "fn": "rewards.py:reward"}
-
-
-def _objective(source: OptionValues, prompts: int) -> Objective:
-    estimator = str(source.get("algo.advantage.estimator", "gae"))
-    low, high = source.get("actor.eps_clip_low_high", [source.number("actor.eps_clip", 0.2)] * 2)
-    is_sequence = source.get("actor.policy_loss_type", "ppo") == "gspo"
-    group_size = int(source.number("rollout.n_samples_per_prompt", 1))
-    minibatch = source.number("train.batch_size", 128)
-    loss = Clip(float(low), float(high), ratios.sequence if is_sequence else ratios.token)
-    source.used.add("algo.dynamic_filtering_range")
-    objective = Objective(
-        sampler=GroupSampler(group_size),
-        policy_loss=loss + ValueLoss() if estimator == "gae" else loss,
-        entropy_coef=source.number("actor.entropy_coef", 0.0),
-        aggregation=sequence_mean if is_sequence else token_mean,
-        epochs=int(source.number("train.max_epochs", 1)),
-        minibatches=minibatches_of(source, prompts * group_size, minibatch, prompts),
-        dynamic_sampling=10 if source.flag("algo.dynamic_filtering_enable") else 0,
-    )
-    _advantage_and_kl(source, objective, estimator)
-    return objective
-
-
-def _advantage_and_kl(source: OptionValues, objective: Objective, estimator: str) -> None:
-    """The advantage, and the KL divergence in the loss or in the reward."""
-    kl_coef = source.number("algo.kl.init_coef", 0.01)
-    gamma = source.number("algo.advantage.gamma", 1.0)
-    lam = source.number("algo.advantage.lambd", 1.0)
-    kind = str(source.get("algo.kl.estimator", "k1"))
-    is_in_loss = source.flag("algo.kl.use_loss")
-    scaled = estimator != "dr_grpo" and not source.flag("algo.advantage.no_std_norm")
-    in_reward = 0.0 if is_in_loss else kl_coef
-    advantages: dict[str, tuple[AdvantageEstimator, ...]] = {
-        "gae": (GAE(gamma, lam),),
-        "rloo": (Center(leave_one_out_mean),),
-        "reinforce_baseline": (Center(), Whiten()),
-        "reinforce": (ReturnMinusKL(in_reward, gamma), Whiten()),
-    }
-    group = (Center(), ScaleByStd()) if scaled else (Center(),)
-    objective.advantage = advantages.get(estimator, group)
-    if is_in_loss:
-        objective.kl = kl_coef * KL(KL_ESTIMATORS.get(kind, k1))
-    elif in_reward and estimator == "gae":
-        source.differs("algo.kl.init_coef", "GAE takes one reward per answer, without KL")
-    elif in_reward and estimator != "reinforce":
-        objective.advantage = (KLInReward(in_reward), *objective.advantage)

@@ -41,6 +41,16 @@ class OptionValues:
         """The value of an option as a number; None if it is not set."""
         return None if self.get(name) is None else self.number(name, 0.0)
 
+    def pair(self, name: str, default: tuple[float, float]) -> tuple[float, float]:
+        """The two numbers of an option; the default, by name, for any other value."""
+        values = self.get(name, default)
+        try:
+            low, high = map(float, values)
+        except (TypeError, ValueError):
+            self.differs(name, f"it is not two numbers; {default} is in their place")
+            return default
+        return low, high
+
     def differs(self, name: str, reason: str) -> None:
         """Record an option whose update the recipe does not have, with the reason."""
         self.used.add(name)

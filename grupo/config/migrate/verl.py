@@ -95,7 +95,7 @@ def _learning_rate(source: OptionValues) -> float | str:
 
 
 def _optimizer(source: OptionValues) -> str:
-    beta1, beta2 = source.get(f"{OPTIM}betas", [0.9, 0.999])
+    beta1, beta2 = source.pair(f"{OPTIM}betas", (0.9, 0.999))
     decay = source.number(f"{OPTIM}weight_decay", 0.01)
     return f"Adam(beta1={beta1}, beta2={beta2}, weight_decay={decay})"
 

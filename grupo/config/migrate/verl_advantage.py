@@ -7,6 +7,8 @@ from grupo.config.migrate.settings import OptionValues
 from grupo.core.group_ops import leave_one_out_mean
 from grupo.methods.gpg import ScaleByInformative
 from grupo.methods.opo import center_by_length
+from grupo.methods.optimal_token_baseline import SubtractTokenBaseline
+from grupo.methods.passk_leave_one_out import marginal_best
 from grupo.methods.reinforce_pp import ReturnMinusKL
 from grupo.methods.remax import SubtractRewardTerm
 from grupo.rollouts.samplers import GroupSampler, Sampler, WithGreedyBaseline
@@ -14,23 +16,21 @@ from grupo.rollouts.samplers import GroupSampler, Sampler, WithGreedyBaseline
 Estimators = tuple[AdvantageEstimator, ...]
 
 NAME = "algorithm.adv_estimator"
+MULTI_TURN = "actor_rollout_ref.rollout.multi_turn.enable"
 BY_GROUP: dict[str, Estimators] = {
     "grpo": (Center(), ScaleByStd()),
     "grpo_vectorized": (Center(), ScaleByStd()),
+    "grpo_passk": (ScaleByStd(), marginal_best),
     "rloo": (Center(leave_one_out_mean),),
     "rloo_vectorized": (Center(leave_one_out_mean),),
     "opo": (center_by_length,),
     "reinforce_plus_plus_baseline": (Center(), Whiten()),
     "gpg": (Center(), ScaleByInformative()),
 }
-KEEPS_LONE_REWARD = ("grpo", "rloo", "opo", "reinforce_plus_plus_baseline")
+UNSCALED: dict[str, Estimators] = {"grpo": (Center(),), "grpo_passk": (marginal_best,)}
+BY_TOKEN = ("optimal_token_baseline", "tir_optimal_token_baseline")
+KEEPS_LONE_REWARD = ("grpo", "grpo_vectorized", "rloo", "opo", "reinforce_plus_plus_baseline")
 DISCOUNTED = ("gae", "reinforce_plus_plus")
-NEAREST = {
-    "gdpo": "the nearest is gdpo, which takes the names of the reward terms",
-    "grpo_passk": "the nearest is passk_training",
-    "optimal_token_baseline": "the nearest is the method optimal_token_baseline",
-    "tir_optimal_token_baseline": "the nearest is the method optimal_token_baseline",
-}
 
 
 def sampler_of(source: OptionValues, group_size: int) -> Sampler:
@@ -43,25 +43,22 @@ def translate_advantage(source: OptionValues) -> Estimators:
     """The advantage of verl's options, as estimators that are applied in turn."""
     name = str(source.get(NAME, "gae"))
     gamma, lam = source.number("algorithm.gamma", 1.0), source.number("algorithm.lam", 1.0)
-    scaled = source.flag("algorithm.norm_adv_by_std_in_grpo", True)
+    is_scaled = source.flag("algorithm.norm_adv_by_std_in_grpo", True)
     kl_coef = _kl_coef(source)
+    kl_to_go = (KLToGo(kl_coef),) if kl_coef else ()
     _name_differences(source, name)
     if name == "gae":
-        if kl_coef:
-            source.differs(
-                "algorithm.use_kl_in_reward",
-                "GAE takes one reward per answer; the nearest is reinforce_pp(kl_coef=…), which"
-                " pays the KL divergence of each token",
-            )
-        return (GAE(gamma, lam),)
+        token_rewards = (ReturnMinusKL(kl_coef, gamma=0.0),) if kl_coef else ()
+        return *token_rewards, GAE(gamma, lam)
     if name == "reinforce_plus_plus":
         is_plain = not kl_coef and gamma == 1
         return (Whiten(),) if is_plain else (ReturnMinusKL(kl_coef, gamma), Whiten())
     if name == "remax":
-        return SubtractRewardTerm("greedy"), *((KLToGo(kl_coef),) if kl_coef else ())
+        return SubtractRewardTerm("greedy"), *kl_to_go
+    if name in BY_TOKEN:
+        return *kl_to_go, SubtractTokenBaseline(min_rollouts=2)
     estimators = BY_GROUP.get(name, BY_GROUP["grpo"])
-    if not scaled and estimators == BY_GROUP["grpo"]:
-        estimators = (Center(),)
+    estimators = estimators if is_scaled else UNSCALED.get(name, estimators)
     return (KLInReward(kl_coef), *estimators) if kl_coef else estimators
 
 
@@ -86,11 +83,21 @@ def _name_differences(source: OptionValues, name: str) -> None:
     group_size = source.number("actor_rollout_ref.rollout.n", 1)
     if name == "gpg":
         source.differs(NAME, "ScaleByInformative counts groups with spread, verl rewards but 0")
-    elif name not in (*BY_GROUP, "gae", "reinforce_plus_plus", "remax"):
-        reason = NEAREST.get(name, "grupo has no such estimator")
-        source.differs(NAME, f"{reason}; grpo is in its place")
+    elif name == "gdpo":
+        source.differs(
+            NAME,
+            "the nearest is gdpo, which takes the names of the reward terms; grpo is in its place",
+        )
+    elif name == "optimal_token_baseline" and source.flag(MULTI_TURN):
+        source.differs(
+            NAME, "verl counts observations as positions, SubtractTokenBaseline does not"
+        )
+    elif name not in (*BY_GROUP, *BY_TOKEN, "gae", "reinforce_plus_plus", "remax"):
+        source.differs(NAME, "grupo has no such estimator; grpo is in its place")
     elif name in KEEPS_LONE_REWARD and group_size == 1:
         source.differs(NAME, "a lone rollout has the advantage 0, in verl its reward")
+    if name in BY_TOKEN:
+        source.used.add("actor_rollout_ref.actor.calculate_sum_pi_squared")
     if name not in DISCOUNTED:
         source.used |= {"algorithm.gamma", "algorithm.lam"}
     if source.flag("algorithm.use_pf_ppo"):

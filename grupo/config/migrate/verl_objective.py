@@ -1,7 +1,5 @@
 """The method of verl's sections `actor` and `algorithm`."""
 
-from typing import Any
-
 from grupo.algo.aggregation import (
     Aggregation,
     ConstantLength,
@@ -22,8 +20,8 @@ from grupo.algo.losses import (
     WeightedReinforce,
     ZeroLoss,
 )
-from grupo.algo.ratios import CappedRatio, ClippedRatio, SequenceTokenRatio, token
-from grupo.config.migrate.objective import Objective
+from grupo.algo.ratios import ClippedRatio, SequenceTokenRatio
+from grupo.config.migrate.objective import Objective, dual_clip
 from grupo.config.migrate.settings import OptionValues, minibatches_of
 from grupo.config.migrate.verl_advantage import sampler_of, translate_advantage
 from grupo.methods.clip_cov import DropHighCovariance
@@ -136,22 +134,12 @@ def _policy_loss(source: OptionValues, mode: str) -> Loss:
         source.differs(f"{LOSS}loss_mode", f"the nearest loss is in its place: {NEAREST[mode]}")
     if mode not in (*losses, "vanilla"):
         source.differs(f"{LOSS}loss_mode", "grupo has no such loss; vanilla is in its place")
-    return losses.get(mode) or Clip(low, high, _dual_clip(source, high, cap))
+    return losses.get(mode) or Clip(low, high, dual_clip(source, f"{ACTOR}clip_ratio_c", cap, high))
 
 
 def _has_sampler_ratio(source: OptionValues, mode: str) -> bool:
     """Whether verl's ratio is to the sampler, as that of DPPO is here."""
     return mode in ("dppo_tv", "dppo_kl") and source.flag(f"{CORRECTION}bypass_mode")
-
-
-def _dual_clip(source: OptionValues, high: float, cap: float) -> Any:
-    if cap < 1 + high:
-        source.differs(
-            f"{ACTOR}clip_ratio_c",
-            "CappedRatio would also act where A > 0, since it is below 1 + clip_ratio_high",
-        )
-        return token
-    return CappedRatio(cap)
 
 
 def _aggregation(source: OptionValues, mode: str, length: int) -> Aggregation:

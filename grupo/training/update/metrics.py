@@ -1,7 +1,8 @@
 """The metrics of a training step; `docs/metrics.md` defines each of them."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from typing import Protocol, runtime_checkable
 
 from grupo.core.batch import Batch
@@ -9,6 +10,7 @@ from grupo.core.component import walk
 from grupo.core.types import PRUNED_BY_SAMPLER, Group, Rollout
 from grupo.method import Method
 from grupo.training.collect.groups import CollectedGroups
+from grupo.training.update.collate import positions_in_batch
 from grupo.util.timing import Stopwatch
 
 
@@ -48,7 +50,10 @@ def group_metrics(collected: CollectedGroups, batch: Batch) -> dict[str, float]:
 
 
 def token_metrics(
-    generated_tokens: Mapping[str, int], collected: CollectedGroups, batch: Batch
+    generated_tokens: Mapping[str, int],
+    collected: CollectedGroups,
+    batch: Batch,
+    trained_rows: Collection[int],
 ) -> dict[str, float]:
     """Numbers of tokens (or denoising steps) generated, returned by the sampler, and trained on.
 
@@ -57,12 +62,16 @@ def token_metrics(
             "" is the role of the first policy, or of the only one.
         collected: The groups generated and the groups kept.
         batch: The batch collated from the kept groups, with advantages.
+        trained_rows: The rows of the batch whose gradient an update computed.
     """
     by_role = {
         f"tokens/generated/{role}": float(count) for role, count in generated_tokens.items() if role
     }
+    num_generated = sum(generated_tokens.values())
+    num_used = _count_used(collected.kept_groups, batch, trained_rows)
     return {
-        "tokens/generated": float(sum(generated_tokens.values())),
+        "tokens/generated": float(num_generated),
+        "tokens/unused": float(max(0, num_generated - num_used)),
         **by_role,
         "tokens/returned": float(sum(map(_count_returned, collected.sampled_groups))),
         "tokens/trained": float(batch.mask.sum()),
@@ -87,11 +96,7 @@ def mean_staleness(collected: CollectedGroups, step: int) -> float:
 
 
 def time_metrics(stopwatch: Stopwatch, metrics: Mapping[str, float]) -> dict[str, float]:
-    """Seconds of each phase, throughput, and numbers of backpropagated and unused tokens.
-
-    `tokens/backpropagated` counts a token once for each update that computes its gradient.
-    `tokens/unused` is the number of generated tokens minus this count. With several epochs, it is
-    therefore smaller than the number of tokens without a gradient.
+    """Seconds of each phase, and throughput.
 
     Args:
         stopwatch: Times the step and its phases.
@@ -101,12 +106,10 @@ def time_metrics(stopwatch: Stopwatch, metrics: Mapping[str, float]) -> dict[str
     step_seconds = stopwatch.elapsed
     times |= {"time/other": step_seconds - sum(times.values()), "time/step": step_seconds}
     num_generated = metrics["tokens/generated"]
-    num_backpropagated = metrics.get("tokens/backpropagated", 0.0)
     return {
         **times,
         **{f"time_frac/{name}": x / step_seconds for name, x in stopwatch.seconds.items()},
-        "tokens/backpropagated": num_backpropagated,
-        "tokens/unused": max(0.0, num_generated - num_backpropagated),
+        "tokens/backpropagated": metrics.get("tokens/backpropagated", 0.0),
         "throughput/generated_tokens_per_s": num_generated / max(times["time/generate"], 1e-9),
         "throughput/tokens_per_s": num_generated / step_seconds,
     }
@@ -174,6 +177,18 @@ def _count_returned(group: Group) -> int:
     earlier = _sampled_lengths(group.task.unfinished_rollouts)
     lengths = _sampled_lengths(group.rollouts)
     return sum(length for key, length in lengths.items() if key not in earlier)
+
+
+def _count_used(groups: Sequence[Group], batch: Batch, trained_rows: Collection[int]) -> int:
+    """Number of sampled items of this step in the rollouts with a trained row."""
+    trained = {int(batch.rollout[row]) for row in trained_rows}
+    used = {index for index, place in positions_in_batch(groups).items() if place in trained}
+    return sum(
+        _count_returned(
+            replace(group, rollouts=tuple(r for r in group.rollouts if r.index in used))
+        )
+        for group in groups
+    )
 
 
 def _sampled_lengths(rollouts: Sequence[Rollout]) -> dict[tuple[int, int], int]:

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from tests.config.migrate.peer_files import MAX_LENGTH
 from tests.reference.assembled_numpy.case import Case, CaseOptions
 from tests.reference.assembled_numpy.formulas import (
     clip,
@@ -24,7 +25,6 @@ from tests.reference.assembled_numpy.update import Reference, Update
 Array = np.ndarray
 Options = Mapping[str, Any]
 EPS_TRL, EPS_VERL = 1e-4, 1e-6
-MAX_LENGTH = 7  # max_completion_length and max_response_length of the migrated files
 
 
 def trl_reference(options: Options) -> Reference:

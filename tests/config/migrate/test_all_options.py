@@ -8,8 +8,8 @@ import pytest
 from grupo.config.migrate import migrate_file, trl, verl
 from grupo.config.migrate.settings import OptionValues
 from grupo.config.option_hints import LIBRARIES, find_option
+from tests.config.migrate.peer_files import migrate_trl, migrate_verl
 from tests.config.migrate.test_migrate import recipe_of
-from tests.config.migrate.test_same_update import migrate_trl, migrate_verl
 
 NAMES = json.loads((Path(__file__).parent / "peer_options.json").read_text())
 TRL_NAMES, VERL_NAMES = NAMES.values()

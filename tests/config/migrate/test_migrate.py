@@ -102,7 +102,7 @@ CASES = [
     ),
     (
         "openrlhf_reinforce.sh",
-        set(),
+        {"algo.advantage.estimator"},
         {"policy.model": "owner/thinker", "max_steps": 200, "policy.apply_chat_template": True,
          "tasks.columns.answer": "solution", "policy.tokens_per_microbatch": 9000},
     ),
@@ -115,7 +115,7 @@ CASES = [
     (
         "openrlhf_short_names.sh",
         set(),
-        {"method.loss": Clip(0.2, 0.2) + 0.003 * KL(), "method.sampler.group_size": 8,
+        {"method.loss": Clip(0.2, 0.2) + 0.003 * KL(k3_clamped), "method.sampler.group_size": 8,
          "policy.max_new_tokens": 600, "learning_rate.fraction": 0.03},
     ),
     ("prime_reverse.toml", SOURCE | {"seq_len"}, {"policy.lora.rank": 4, "prompts_per_step": 8}),

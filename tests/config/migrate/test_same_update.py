@@ -1,14 +1,17 @@
-"""A migrated method has the advantages, the loss and the gradient of TRL and verl."""
+"""A migrated method has the update of TRL, verl and prime-rl, or what differs is named."""
 
-from collections.abc import Mapping
 from itertools import product
-from typing import Any
 
 import pytest
 
-from grupo.config.migrate import Migration, migrate_file
+from grupo.config.migrate import migrate_file
+from tests.config.migrate.peer_files import (
+    migrate_openrlhf,
+    migrate_trl,
+    migrate_verl,
+    name_of,
+)
 from tests.config.migrate.peer_formulas import (
-    MAX_LENGTH,
     prime_rl_reference,
     trl_reference,
     verl_reference,
@@ -82,44 +85,6 @@ VERL_CASES = [
 ]  # fmt: skip
 
 
-def migrate_trl(folder, options: Mapping[str, Any], rewards: str = "[correct]") -> Migration:
-    """The migration of a script with the options."""
-    values = {"max_completion_length": MAX_LENGTH, **options}
-    arguments = ", ".join(f"{name}={value!r}" for name, value in values.items())
-    script = folder / "script.py"
-    script.write_text(
-        "from rewards import correct, short\n"
-        f"GRPOTrainer('m', reward_funcs={rewards}, args=GRPOConfig({arguments}))\n"
-    )
-    return migrate_file(script)
-
-
-def migrate_verl(folder, options: Mapping[str, Any]) -> Migration:
-    """The migration of a command with options, which are named without their section."""
-    sections = {
-        "loss_mode": "actor_rollout_ref.actor.policy_loss.",
-        "norm_adv_by_std_in_grpo": "algorithm.",
-        "lam": "algorithm.",
-        "gamma": "algorithm.",
-        "adv_estimator": "algorithm.",
-        "bypass_mode": "algorithm.rollout_correction.",
-    }
-    values = {"adv_estimator": "grpo", **options}
-    arguments = [
-        f"{sections.get(name, 'actor_rollout_ref.actor.')}{name}={value}"
-        for name, value in values.items()
-    ]
-    fixed = f"data.train_batch_size=8 data.max_response_length={MAX_LENGTH}"
-    size = "actor_rollout_ref.actor.ppo_mini_batch_size=8 actor_rollout_ref.rollout.n=4"
-    script = folder / "script.sh"
-    script.write_text(f"python3 -m verl.trainer.main_ppo {fixed} {size} {' '.join(arguments)}\n")
-    return migrate_file(script)
-
-
-def name_of(options: Mapping[str, Any]) -> str:
-    return " ".join(f"{value}" for value in options.values()) or "defaults"
-
-
 @pytest.mark.parametrize("options", [*TRL_PRODUCT, *TRL_CASES], ids=name_of)
 def test_update_of_trl_is_kept(tmp_path, options):
     is_split = "multi_objective_aggregation" in options
@@ -189,6 +154,58 @@ def test_option_of_trl_without_equal_is_named(tmp_path, options, named):
 )
 def test_option_of_verl_without_equal_is_named(tmp_path, options, named):
     assert f"actor_rollout_ref.actor.{named}" in migrate_verl(tmp_path, options).untranslated
+
+
+@pytest.mark.parametrize(
+    ("options", "named"),
+    [
+        ({"adv_estimator": "gdpo"}, "adv_estimator"),
+        ({"adv_estimator": "new"}, "adv_estimator"),
+        ({"adv_estimator": "optimal_token_baseline", "multi_turn.enable": True}, "adv_estimator"),
+        ({"use_kl_in_reward": True, "kl_penalty": "k2"}, "kl_penalty"),
+    ],
+)
+def test_advantage_of_verl_without_equal_is_named(tmp_path, options, named):
+    assert f"algorithm.{named}" in migrate_verl(tmp_path, options).untranslated
+
+
+@pytest.mark.parametrize(
+    ("options", "named"),
+    [
+        ({"algo.advantage.estimator": "gae"}, "algo.advantage.estimator"),
+        ({"algo.advantage.estimator": "flash_reinforce"}, "algo.advantage.estimator"),
+        ({"algo.advantage.estimator": "new"}, "algo.advantage.estimator"),
+        (
+            {"algo.advantage.estimator": "reinforce", "algo.advantage.no_std_norm": True},
+            "algo.advantage.no_std_norm",
+        ),
+        ({"algo.kl.estimator": "k3"}, "algo.kl.estimator"),
+        ({"algo.kl.use_loss": True, "algo.kl.estimator": "k4"}, "algo.kl.estimator"),
+        (
+            {"algo.kl.use_loss": True, "algo.kl.unbiased_gradient": True},
+            "algo.kl.unbiased_gradient",
+        ),
+        ({"actor.policy_loss_type": "gspo", "algo.kl.use_loss": True}, "algo.kl.init_coef"),
+        (
+            {"actor.loss_agg_mode": "seq-mean-token-mean", "actor.entropy_coef": 0.1},
+            "actor.entropy_coef",
+        ),
+        ({"actor.policy_loss_type": "new"}, "actor.policy_loss_type"),
+        ({"actor.loss_agg_mode": "new"}, "actor.loss_agg_mode"),
+        ({"actor.dual_clip": 1.1}, "actor.dual_clip"),
+        ({"actor.eps_clip_low_high": 0.3}, "actor.eps_clip_low_high"),
+        ({"algo.advantage.is_correction_level": "seq"}, "algo.advantage.is_correction_level"),
+        (
+            {"algo.dynamic_filtering_enable": True, "algo.dynamic_filtering_range": [0.1, 0.9]},
+            "algo.dynamic_filtering_range",
+        ),
+    ],
+)
+def test_option_of_openrlhf_without_equal_is_named(tmp_path, options, named):
+    options = {"algo.advantage.estimator": "group_norm", **options}
+    migration = migrate_openrlhf(tmp_path, options)
+    assert named in migration.untranslated
+    recipe_of(migration.text)  # the nearest components make a recipe
 
 
 def test_advantages_of_verls_ppo_have_its_numbers(tmp_path):

@@ -142,7 +142,7 @@ def trace_of(method: Method, case: Case, options: CaseOptions) -> UpdateTrace:
     gradients = []
     for minibatch in step.minibatches():
         rows = minibatch.inputs.numpy()
-        _, gradient = _loss_and_gradients(step.method, minibatch, pi, rows)
+        _, gradient = loss_and_gradients(step.method, minibatch, pi, rows)
         gradients.append(gradient)
         pi = _moved(pi, rows, gradient, options.move)
     return UpdateTrace(step.rows, step.updates, gradients)
@@ -177,7 +177,7 @@ def assert_equals_reference(method: Method, reference: Reference) -> None:
         value, expected = gradient(
             partial(update.loss, case.select(rows)), {name: x[rows] for name, x in pi.items()}
         )
-        found_value, found = _loss_and_gradients(step.method, minibatch, pi, rows)
+        found_value, found = loss_and_gradients(step.method, minibatch, pi, rows)
         if not reference.value_differs:
             _equal(f"loss of update {number}", np.array(found_value), np.array(value))
         for name, derivative in expected.items():
@@ -196,7 +196,7 @@ def _check_minibatches(batch: Batch, minibatches: Sequence[Batch], epochs: int) 
         _equal_lists("rows of a minibatch's groups", [len(minibatch.mask)], [whole])
 
 
-def _loss_and_gradients(
+def loss_and_gradients(
     method: Method, minibatch: Batch, pi: Mapping[str, np.ndarray], rows: np.ndarray
 ) -> tuple[float, dict[str, np.ndarray]]:
     """The loss and its gradients as the trainer computes them."""
