@@ -75,18 +75,17 @@ def test_a_planted_unknown_count_is_refused():
         TOOL.updated("TRUST.md", PAGE, data(cases="{kils} kills"), {"kills": 3})
 
 
-def test_the_marks_of_a_test_are_read():
-    marks = {
-        f"{HERE}::test_the_marks_of_a_test_are_read": set(),
-        "tests/docs/test_readme.py::test_x": None,
-        "tests/trust/test_kills.py::test_a_run_killed_at_any_passage_of_a_point_ends_with_the_same_bits": {
-            "trust"
-        },
-    }
-    for test, expected in marks.items():
-        path, _, name = test.partition("::")
-        found = TOOL.tests_of(path).get(name)
-        assert (found if found is None else found & set(TOOL.MARKS)) == expected
+@pytest.mark.parametrize(
+    ("path", "name", "marks"),
+    [
+        (HERE, "test_the_marks_of_a_test_are_read", set()),
+        ("tests/trust/test_fuzz.py", "test_a_million_texts_raise_our_errors_only", {"trust"}),
+        ("tests/report/test_browser.py", "test_report_shows_every_section", {"browser"}),
+        ("tests/storage/test_no_code.py", "test_package_executes_nothing_that_it_reads", set()),
+    ],
+)
+def test_the_marks_of_a_test_are_read(path, name, marks):
+    assert TOOL.tests_of(path)[name] & set(TOOL.MARKS) == marks
 
 
 @pytest.mark.parametrize("page", ["TRUST.md", "SECURITY.md", "CONTRIBUTING.md"])
