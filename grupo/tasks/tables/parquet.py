@@ -4,7 +4,7 @@ from bisect import bisect_right
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from functools import lru_cache
-from itertools import accumulate
+from itertools import accumulate, chain
 from pathlib import Path
 from threading import Lock
 from typing import Any
@@ -17,7 +17,7 @@ from grupo.tasks.row_sizes import (
     num_nested_values,
 )
 from grupo.tasks.tables.base import FileBytes, LocatedRow, check_row_count
-from grupo.tasks.tables.parquet_sizes import check_pages, check_stated_sizes, is_text
+from grupo.tasks.tables.parquet_sizes import check_pages, check_stated_sizes, shared_texts
 from grupo.util.errors import ConfigError
 
 ROW_GROUPS_IN_MEMORY = 2
@@ -52,9 +52,9 @@ class ParquetTable:
             sizes = [metadata.row_group(i).num_rows for i in range(metadata.num_row_groups)]
             check_row_count(path, sum(sizes))
             check_stated_sizes(path, metadata)
-            texts = _text_columns(metadata)
             # a text that many rows share is in memory once, as it is in the file
-            self.file = ParquetFile(path, metadata=metadata, read_dictionary=texts)
+            self.texts = shared_texts(metadata)
+            self.file = ParquetFile(path, metadata=metadata, read_dictionary=[*self.texts])
             self.bytes = FileBytes(path)
         self.starts = [0, *accumulate(sizes)]  # of the row groups, and the number of rows
         self.row_group = lru_cache(maxsize=ROW_GROUPS_IN_MEMORY)(self.checked_row_group)
@@ -65,9 +65,7 @@ class ParquetTable:
     def __iter__(self) -> Iterator[LocatedRow]:
         with self._reading():
             # a batch of several row groups could be larger than one may be
-            groups = map(self._checked, range(len(self.starts) - 1))
-            parts = (self.file.iter_batches(BATCH_ROWS, row_groups=[group]) for group in groups)
-            rows = (row for batches in parts for batch in batches for row in self._rows(batch))
+            rows = chain.from_iterable(map(self._rows_of, range(len(self.starts) - 1)))
             for index, row in enumerate(rows):
                 yield self._location(index), row
 
@@ -82,14 +80,27 @@ class ParquetTable:
     def checked_row_group(self, group: int) -> Any:
         """A row group, as a table of Arrow; raises `ConfigError` if it is beyond a limit."""
         with self._reading():
-            rows = self.file.read_row_group(self._checked(group))
+            check_pages(self.path, self.file.metadata, group, self.bytes, self.texts)
+            rows = self.file.read_row_group(group)
+            self._check_num_rows(group, rows.num_rows)
             self._check_texts(rows)
             return rows
 
-    def _checked(self, group: int) -> int:
-        """A row group, whose pages are no larger than it may be."""
-        check_pages(self.path, self.file.metadata, group, self.bytes)
-        return group
+    def _rows_of(self, group: int) -> Iterator[Any]:
+        """The rows of a row group in Python."""
+        check_pages(self.path, self.file.metadata, group, self.bytes, self.texts)
+        num_rows = 0
+        for batch in self.file.iter_batches(BATCH_ROWS, row_groups=[group]):
+            num_rows += batch.num_rows
+            yield from self._rows(batch)
+        self._check_num_rows(group, num_rows)
+
+    def _check_num_rows(self, group: int, num_rows: int) -> None:
+        stated = self.starts[group + 1] - self.starts[group]
+        if num_rows != stated:
+            raise ValueError(
+                f"row group {group + 1} has {num_rows:,} rows, and the metadata state {stated:,}."
+            )
 
     def _rows(self, batch: Any) -> Iterator[Any]:
         """The rows of a batch of Arrow in Python; few of them at once if they are large."""
@@ -126,12 +137,6 @@ class ParquetTable:
             raise ConfigError(
                 f"{self.path} is not readable as Parquet: {error} Write it again."
             ) from error
-
-
-def _text_columns(metadata: Any) -> list[str]:
-    """The columns of texts and of bytes, also inside lists and structs."""
-    columns = map(metadata.schema.column, range(metadata.num_columns))
-    return [column.path for column in columns if is_text(column)]
 
 
 def _num_values(rows: Any) -> int:

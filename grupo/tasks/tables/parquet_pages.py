@@ -56,7 +56,7 @@ def pages_of(file: FileBytes, column: Any) -> Iterator[Page]:
             return
         if count == PAGES.maximum:
             name = column.path_in_schema
-            raise ValueError(f"a column {name!r} has more pages. Allowed: {PAGES.allowed}.")
+            raise ValueError(f"the column {name!r} has more pages. Allowed: {PAGES.allowed}.")
         header, length = _read_header(file, start)
         page = _page(header)
         yield page

@@ -1,6 +1,6 @@
 """Sizes of the row groups of a Parquet file, as its metadata and its pages state them."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -44,7 +44,9 @@ def check_stated_sizes(path: Path, metadata: Any) -> None:
         _check_row_group(path, group, _stated_sizes(metadata, group))
 
 
-def check_pages(path: Path, metadata: Any, group: int, file: FileBytes) -> None:
+def check_pages(
+    path: Path, metadata: Any, group: int, file: FileBytes, texts: Container[str]
+) -> None:
     """Raise `ConfigError` for a row group that is too large, from the headers of its pages.
 
     Args:
@@ -52,8 +54,27 @@ def check_pages(path: Path, metadata: Any, group: int, file: FileBytes) -> None:
         metadata: Its metadata, of pyarrow.
         group: The index of the row group.
         file: The bytes of the file.
+        texts: The columns in which a text that rows share is in memory once.
     """
-    _check_row_group(path, group, _sizes_in_pages(metadata, group, file))
+    _check_row_group(path, group, _sizes_in_pages(metadata, group, file, texts))
+
+
+def shared_texts(metadata: Any) -> frozenset[str]:
+    """The columns of texts and bytes, also inside lists, that pyarrow reads with a dictionary.
+
+    Args:
+        metadata: The metadata of a file, of pyarrow.
+    """
+    groups = map(metadata.row_group, range(metadata.num_row_groups))
+    columns = (column for group in groups for _, column in _columns(group))
+    delta = {c.path_in_schema for c in columns if "DELTA_BYTE_ARRAY" in c.encodings}
+    fields = map(metadata.schema.column, range(metadata.num_columns))
+    texts = {
+        field.path
+        for field in fields
+        if field.physical_type == "BYTE_ARRAY" and field.logical_type.type in TEXT_TYPES
+    }
+    return frozenset(texts - delta)
 
 
 def _stated_sizes(metadata: Any, group: int) -> Iterator[ColumnSizes]:
@@ -66,22 +87,19 @@ def _stated_sizes(metadata: Any, group: int) -> Iterator[ColumnSizes]:
         yield ColumnSizes(column.path_in_schema, size, column.num_values, decoded)
 
 
-def _sizes_in_pages(metadata: Any, group: int, file: FileBytes) -> Iterator[ColumnSizes]:
+def _sizes_in_pages(
+    metadata: Any, group: int, file: FileBytes, texts: Container[str]
+) -> Iterator[ColumnSizes]:
     """The sizes of the columns of a row group, as its pages state them."""
     for index, column in _columns(metadata.row_group(group)):
         pages = list(pages_of(file, column))
         size, count = sum(page.num_bytes for page in pages), sum(page.num_values for page in pages)
         value = _value_bytes(metadata, index)
-        if column.physical_type == "BYTE_ARRAY" and not is_text(metadata.schema.column(index)):
-            # readers copy an entry of the dictionary for each row
+        if column.physical_type == "BYTE_ARRAY" and column.path_in_schema not in texts:
+            # an entry of the dictionary is copied for each row
             value = max(value, *(page.num_bytes for page in pages if page.is_dictionary), 0)
         decoded = sum(page.num_values * max(value, _repeated_bytes(page)) for page in pages)
         yield ColumnSizes(column.path_in_schema, size, count, decoded)
-
-
-def is_text(column: Any) -> bool:
-    """Whether a column of a Parquet schema has texts or bytes, also inside lists and structs."""
-    return column.physical_type == "BYTE_ARRAY" and column.logical_type.type in TEXT_TYPES
 
 
 def _repeated_bytes(page: Page) -> int:

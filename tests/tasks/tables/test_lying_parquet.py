@@ -86,14 +86,15 @@ def test_pages_with_more_values_than_the_metadata_state_are_refused(tmp_path, sm
     write(path, {"prompt": np.zeros(100_000, np.int64)})
     restate(path, _100000=10)
     assert ParquetTable(path).file.metadata.row_group(0).column(0).num_values == 10
-    assert "row group 1 has 800,000 bytes. Allowed: at most 100,000" in refusal(path)
+    # 20,000 values are in the first page, behind which readers stop
+    assert "row group 1 has 160,000 bytes. Allowed: at most 100,000" in refusal(path)
 
 
 def test_texts_that_repeat_the_beginning_of_the_one_before_are_bounded(tmp_path, small_row_groups):
     path = tmp_path / "a.parquet"
     options = {"use_dictionary": False, "column_encoding": {"prompt": "DELTA_BYTE_ARRAY"}}
-    write(path, {"prompt": [f"{i}" for i in range(1000)]}, **options)
-    assert len(DatasetTasks(str(path)).load()) == 1000
+    write(path, {"prompt": [f"{i}" for i in range(100)]}, **options)
+    assert len(DatasetTasks(str(path)).load()) == 100
     write(path, {"prompt": ["a" * 2000 + f"{i}" for i in range(1000)]}, **options)
     assert path.stat().st_size < 10_000  # 2 MB of texts
     assert "row group 1 has " in refusal(path)
@@ -103,8 +104,9 @@ def test_metadata_with_more_rows_than_the_pages_are_one_error(tmp_path):
     path = tmp_path / "a.parquet"
     write(path, {"prompt": [f"{i}" for i in range(1000)]})
     restate(path, _1000=8000)
-    assert "is not readable as Parquet: " in refusal(path)
-    with pytest.raises(ConfigError, match="is not readable as Parquet: "):
+    problem = "row group 1 has 1,000 rows, and the metadata state 8,000"
+    assert f"is not readable as Parquet: {problem}." in refusal(path)
+    with pytest.raises(ConfigError, match=problem):
         ParquetTable(path).read(7999)
 
 
@@ -149,7 +151,7 @@ HEADER = b"\x15\x00\x15\x10\x15\x10\x2c\x15\x02\x15\x00\x00\x00"  # a data page 
         (b"\x15", "no complete header"),
         (b"\x15\x00\x15\x10\x00", "lacks a size"),
         (HEADER.replace(b"\x10", b"\x0f"), "negative"),
-        (HEADER.replace(b"\x2c", b"\x2d"), "lacks a size"),
+        (HEADER.replace(b"\x2c", b"\x2d"), "unknown type 13"),
         (HEADER[:2] + b"\x16" + HEADER[3:], "lacks a size"),  # 64 bits, which readers pass over
         (HEADER[:-1] + b"\x05\x04\x7f\x00", "lacks a size"),  # the size again, in another type
         (b"\x15\x80\x80\x80\x80\x20" + HEADER[2:], "more than 32 bits"),
@@ -160,7 +162,7 @@ HEADER = b"\x15\x00\x15\x10\x15\x10\x2c\x15\x02\x15\x00\x00\x00"  # a data page 
         ),  # field 65,538, which readers cut to 2
         (b"\x1c" * 300, "not of Parquet"),
         (b"\x01\x02" * 300, "not of Parquet"),
-        (b"\x1d\x00", "lacks a size"),
+        (b"\x00", "lacks a size"),
     ],
 )
 def test_a_malformed_header_of_a_page_is_an_error(tmp_path, data, problem):
@@ -181,9 +183,8 @@ def test_parquet_files_of_a_folder_have_the_limits_of_one_file(tmp_path, small_r
     folder = tmp_path / "tasks" / "data"
     folder.mkdir(parents=True)
     write(folder / "train-0.parquet", {"prompt": ["1 + 1 ="], "answer": ["2"]})
-    assert [task.prompt[0]["content"] for task in DatasetTasks(str(folder.parent)).load()] == [
-        "1 + 1 ="
-    ]
+    (task,) = DatasetTasks(str(folder.parent)).load()
+    assert task.reference_answer == "2"
     column = write(folder / "train-1.parquet", {"prompt": ["a" * MEGABYTE]}, use_dictionary=False)
     restate(folder / "train-1.parquet", **{f"_{column.total_uncompressed_size}": 1000})
     message = refusal(folder.parent)
