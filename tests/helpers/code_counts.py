@@ -14,6 +14,7 @@ from tests.distributed.test_failures import POINTS
 from tests.distributed.test_invariance import IN_FLOAT64
 from tests.helpers.faulty_vllm import TRANSIENT_FAULTS
 from tests.helpers.grader_cheats import CHEATS
+from tests.helpers.math_pairs import EQUAL, UNEQUAL
 from tests.helpers.reference_files import load_cases
 from tests.pipeline import test_kills as pipeline_kills
 from tests.training import test_determinism, test_model_files
@@ -58,6 +59,8 @@ COUNTS = {
     "bad_inputs": len(ROWS),
     "limits": len(LIMITS),
     "cheats": len(CHEATS),
+    "equal_pairs": len(EQUAL),
+    "other_pairs": len(UNEQUAL),
     "transient_faults": len(TRANSIENT_FAULTS),
     "recorded_cases": len(load_cases()),
     "methods": len(methods()),
@@ -81,7 +84,9 @@ def counts_of_promises(data: Mapping) -> dict[str, int]:
         for name in re.findall(r"\{(test_\w+)\}", promise.get("cases", ""))
         if test.endswith(f"::{name}")
     }
-    return COUNTS | {name: num_cases(_function(path, name)) for name, path in named.items()}
+    counts = {name: num_cases(_function(path, name)) for name, path in named.items()}
+    assert 1 not in counts.values(), counts  # a test that is not parametrized is no count
+    return COUNTS | counts
 
 
 def _function(path: str, name: str) -> Callable[..., None]:

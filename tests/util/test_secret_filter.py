@@ -229,7 +229,7 @@ def test_a_character_of_hostile_texts_is_read_a_limited_number_of_times(kind, se
     monkeypatch.setattr(CountedText, "num_read", 0)
     text = HOSTILE[kind] * (MEGABYTE // 64 // len(HOSTILE[kind]))
     secret_spans(text, secret)
-    assert 0 < CountedText.num_read < 500 * len(text)
+    assert 0 < CountedText.num_read < 300 * len(text)
 
 
 @pytest.mark.slow
@@ -278,7 +278,11 @@ def num_lines(function, *args):
 
 
 @pytest.mark.parametrize(
-    "data_of", [lambda n: [SECRET] * n, lambda n: {f"{i}{SECRET}": "x" for i in range(n)}]
+    "data_of",
+    [
+        lambda n: [f"{SECRET} and {i}" for i in range(n)],
+        lambda n: {f"{i}{SECRET}": "x" for i in range(n)},
+    ],
 )
 def test_four_times_as_many_parts_with_the_secret_take_four_times_the_work(data_of):
     assert SECRET not in str(cleaned(data_of(50)))
