@@ -132,6 +132,7 @@ docs: .venv/installed
 	$(BIN)/python -m grupo.evidence.suggest docs
 	$(BIN)/python -m grupo.evidence.real_models docs/real_model.md
 	$(BIN)/python tools/architecture.py docs/architecture.md
+	$(BIN)/python -m tools.promises
 	$(BIN)/zensical build --strict --clean
 
 # All methods in one tiny environment, three seeds each: half an hour.

@@ -159,6 +159,12 @@ ROW_GROUP_SIZE = Limit(
     "it is read into memory whole for one of its rows. Write the file with row groups of 10,000"
     " rows, as pandas' to_parquet(row_group_size=10_000) does",
 )
+PAGES = Limit(
+    "pages of a column in a row group of a .parquet file",
+    100_000,
+    "pages",
+    "each is looked up in the file before it is read; a page has 8,192 bytes and mostly a million",
+)
 COLUMNS = Limit(
     "columns of a table or a row",
     10_000,
@@ -277,7 +283,7 @@ LIMITS = (
     *(TOKENS, PROMPTS, ROLLOUTS, STEP_ROLLOUTS),
     *(EPOCHS, NEW_TOKENS, TURNS, PROCESSES, WIDTH, VOCABULARY, TOKENIZER_FILE, PICTURE_SIDE),
     SIZE,
-    *(ROW_TEXT, ROW_VALUES, ROW_GROUP_SIZE, COLUMNS),
+    *(ROW_TEXT, ROW_VALUES, ROW_GROUP_SIZE, PAGES, COLUMNS),
     *(MEDIA_FILE_SIZE, MEDIA_READS, IMAGE_PIXELS, JPEG_SCANS, VIDEO_FRAMES, VIDEO_PIXELS),
     *(AUDIO_SAMPLES, AUDIO_CHANNELS, AUDIO_RATE),
 )

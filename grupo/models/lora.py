@@ -8,7 +8,7 @@ from torch import nn
 from transformers import PreTrainedModel
 
 from grupo.core.component import component
-from grupo.core.ranges import PositiveFloat, PositiveInt
+from grupo.core.ranges import FinitePositive, PositiveInt
 from grupo.models.loading import first_line
 from grupo.util.errors import ConfigError, suggest
 from grupo.util.linear_patterns import LinearPattern
@@ -29,7 +29,7 @@ class Lora:
     """
 
     rank: PositiveInt = 16
-    alpha: PositiveFloat = 32.0
+    alpha: FinitePositive = 32.0
     targets: str | tuple[str, ...] = ALL_LINEAR
 
 

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from safetensors import SafetensorError
 from torch import Tensor, nn
 from transformers import PreTrainedModel
 
@@ -90,14 +91,26 @@ def _copy_weights(module: nn.Module, start: StartWeights) -> None:
             " the same model."
         )
     for name, parameter in own.items():
+        if not weights[name].is_floating_point() or not weights[name].isfinite().all():
+            raise ConfigError(
+                f"policy.start: {name!r} in {start.file!r} has {weights[name].dtype} entries that"
+                " are no weights. Allowed: finite floating-point numbers."
+            )
         parameter.copy_(weights[name])
 
 
 def _read(path: Path) -> Mapping[str, Tensor]:
     """The tensors by their names in the module: peft leaves out the name of the adapter."""
+    try:
+        tensors = safetensors.load_tensors(path)
+    except (OSError, ValueError, SafetensorError) as error:
+        raise ConfigError(
+            f"policy.start: {str(path)!r} is no safetensors file that loads: {error}. Allowed: an"
+            " intact one."
+        ) from error
     return {
         re.sub(r"\.(lora_[AB])\.weight$", r".\1.default.weight", name): tensor
-        for name, tensor in safetensors.load_tensors(path).items()
+        for name, tensor in tensors.items()
     }
 
 

@@ -50,6 +50,24 @@ def longest_text(column: Any) -> int:
     return max(map(longest_text, _children(column)), default=0)
 
 
+def expanded_size(column: Any) -> int:
+    """The bytes of a column of Arrow, of which a text that rows share counts for each of them.
+
+    Args:
+        column: An array, or a chunked array.
+    """
+    import pyarrow as pa
+    import pyarrow.compute
+
+    compute: Any = pyarrow.compute
+    if isinstance(column, pa.ChunkedArray):
+        return sum(map(expanded_size, column.chunks))
+    if pa.types.is_dictionary(column.type):
+        lengths = compute.binary_length(column.dictionary)
+        return compute.sum(lengths.take(column.indices)).as_py() or 0
+    return sum(map(expanded_size, _children(column))) or column.nbytes
+
+
 def check_num_values(num_values: int, place: str) -> None:
     """Raise `ConfigError` if the lists and structs of a row have too many values."""
     if num_values > ROW_VALUES.maximum:

@@ -1,91 +1,97 @@
-"""Every promise of TRUST.md has a figure, a date, a machine and tests that exist."""
+"""TRUST.md and SECURITY.md state the promises of docs/promises.toml, each with tests that run."""
 
-import ast
 import re
-from collections.abc import Mapping
-from functools import cache
-from pathlib import Path
+import tomllib
+from typing import Any
 
 import pytest
 
+from grupo.util.importing import load_module_file
+from tests.helpers.code_counts import counts_of_promises
 from tests.helpers.paths import ROOT
 
-PENDING = "[pending]"
-HEADER = "| promise | figure | held by | last run | machine |"
-LINK = re.compile(r"\[(test_\w+)\]\(([^)#]+)\)")
-PAGES = ("TRUST.md", "SECURITY.md", "CONTRIBUTING.md")
+TOOL: Any = load_module_file(ROOT / "tools" / "promises.py")
+DATA = tomllib.loads(TOOL.DATA.read_text(encoding="utf-8"))
+SECTIONS = TOOL.sections(DATA)
+PROMISES = [promise for section in SECTIONS for promise in section.promises]
+HERE = "tests/docs/test_trust.py"
 
 
-def promises(text: str) -> list[list[str]]:
-    """The cells of each row of a page's tables of promises."""
-    tables = text.split(HEADER)[1:]
-    rows = [line for table in tables for line in table.split("\n\n")[0].splitlines()[2:]]
-    return [[cell.strip() for cell in row.strip("|").split("|")] for row in rows]
+@pytest.mark.parametrize("page", TOOL.PAGES)
+def test_a_page_is_what_the_tool_writes(page):
+    text = (ROOT / page).read_text(encoding="utf-8")
+    assert TOOL.updated(page, text, DATA, counts_of_promises(DATA)) == text
 
 
-@cache
-def functions_of(path: Path) -> set[str]:
-    """The names of the test functions of a file."""
-    return {n.name for n in ast.walk(ast.parse(path.read_text())) if isinstance(n, ast.FunctionDef)}
+def test_every_promise_is_a_sentence_on_one_page_with_tests_that_are_collected():
+    assert {section.page for section in SECTIONS} == set(TOOL.PAGES)
+    texts = [promise.text for promise in PROMISES]
+    assert len(texts) == len(set(texts)) > 40
+    assert [text for text in texts if not text.endswith(".")] == []
+    assert [promise.text for promise in PROMISES if not promise.tests] == []
+    assert [test for promise in PROMISES for test in TOOL.lost_tests(promise)] == []
 
 
-def problems(row: list[str]) -> list[str]:
-    """What a row lacks, and its broken links."""
-    if len(row) != 5:
-        return [f"{len(row)} cells"]
-    promise, figure, tests, date, machine = row
-    links = LINK.findall(tests)
-    requirements: Mapping[str, object] = {
-        "a sentence": promise.endswith((".", "…")),
-        "a figure": PENDING in figure or re.search(r"\d|\beach\b|\bevery\b", figure),
-        "a test": links or tests == PENDING,
-        "a date": PENDING in date or re.fullmatch(r"20\d\d-\d\d-\d\d", date),
-        "no run of a missing test": tests != PENDING or date == PENDING,
-        "a machine": machine in ("CPU", "GPU"),
-    }
-    missing = [name for name, holds in requirements.items() if not holds]
-    files = {path for _, path in links}
-    lost = [path for path in files if not (ROOT / path).is_file()]
-    renamed = [
-        name for name, path in links if path not in lost and name not in functions_of(ROOT / path)
-    ]
-    return missing + lost + renamed
+def data(**fields: Any) -> dict:
+    """The content of a promises.toml with one promise, changed by the fields."""
+    promise = {"text": "A promise.", "tests": [f"{HERE}::test_the_marks_of_a_test_are_read"]}
+    section = {"page": "TRUST.md", "title": "Title", "promises": [{**promise, **fields}]}
+    return {"sections": [section], "not_promised": ["Speed."]}
 
 
-def test_every_promise_has_its_figure_date_machine_and_tests():
-    rows = promises((ROOT / "TRUST.md").read_text())
-    assert len(rows) > 40
-    assert {row[0]: problems(row) for row in rows if problems(row)} == {}
+PAGE = (
+    "Before.\n<!-- promises -->\nold\n<!-- end -->\n<!-- not promised -->\n<!-- end -->\nAfter.\n"
+)
+
+
+def test_promises_are_written_between_the_prose():
+    written = TOOL.updated("TRUST.md", PAGE, data(cases="{n} cases"), {"n": 1344})
+    assert written == (
+        "Before.\n<!-- promises -->\n\n### Title\n\n| promise | cases | tests |\n|---|---|---|\n"
+        "| A promise. | 1,344 cases | [test_the_marks_of_a_test_are_read]"
+        "(tests/docs/test_trust.py) |\n\n<!-- end -->\n"
+        "<!-- not promised -->\n\n* Speed.\n\n<!-- end -->\nAfter.\n"
+    )
+    assert TOOL.updated("TRUST.md", written, data(cases="1,344 cases"), {}) == written
 
 
 @pytest.mark.parametrize(
-    ("cell", "content", "problem"),
+    "test",
     [
-        (0, "", "a sentence"),
-        (1, "many cases", "a figure"),
-        (2, "a test somewhere", "a test"),
-        (2, "[test_promises](tests/docs/test_lost.py)", "tests/docs/test_lost.py"),
-        (2, "[test_x](tests/docs/test_trust.py)", "test_x"),
-        (2, PENDING, "no run of a missing test"),
-        (3, "last week", "a date"),
-        (4, "", "a machine"),
+        "tests/docs/test_lost.py::test_x",
+        f"{HERE}::test_x",
+        f"{HERE}::data",
+        "tests/helpers/code_counts.py::num_cases",
+        HERE,
     ],
 )
-def test_a_planted_error_of_a_row_is_found(cell, content, problem):
-    right = "[test_a_planted_error_of_a_row_is_found](tests/docs/test_trust.py)"
-    row = ["A promise.", "3 cases", right, "2026-11-23", "CPU"]
-    assert problems(row) == []
-    assert problems([*row[:cell], content, *row[cell + 1 :]]) == [problem]
+def test_a_planted_test_that_pytest_does_not_collect_is_refused(test):
+    with pytest.raises(SystemExit, match=f"'A promise.' names no test: {test}"):
+        TOOL.updated("TRUST.md", PAGE, data(tests=[test]), {})
 
 
-def test_a_row_without_all_cells_is_found():
-    assert problems(["A promise.", "3 cases"]) == ["2 cells"]
+def test_a_planted_unknown_count_is_refused():
+    with pytest.raises(SystemExit, match=r"'A promise.': no count 'kils'"):
+        TOOL.updated("TRUST.md", PAGE, data(cases="{kils} kills"), {"kills": 3})
 
 
-@pytest.mark.parametrize("page", PAGES)
+@pytest.mark.parametrize(
+    ("path", "name", "marks"),
+    [
+        (HERE, "test_the_marks_of_a_test_are_read", set()),
+        ("tests/trust/test_fuzz.py", "test_a_million_texts_raise_our_errors_only", {"trust"}),
+        ("tests/report/test_browser.py", "test_report_shows_every_section", {"browser"}),
+        ("tests/storage/test_no_code.py", "test_package_executes_nothing_that_it_reads", set()),
+    ],
+)
+def test_the_marks_of_a_test_are_read(path, name, marks):
+    assert TOOL.tests_of(path)[name] & set(TOOL.MARKS) == marks
+
+
+@pytest.mark.parametrize("page", ["TRUST.md", "SECURITY.md", "CONTRIBUTING.md"])
 def test_every_link_of_a_page_in_the_root_has_a_target(page):
     text = (ROOT / page).read_text()
-    targets = re.findall(r"\]\(([^)#:]+)\)", text)
+    targets = re.findall(r"\]\(([^)#:]+)(?:#[\w-]+)?\)", text)
     assert [target for target in targets if not (ROOT / target).exists()] == []
 
 

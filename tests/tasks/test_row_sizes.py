@@ -13,7 +13,7 @@ import pytest
 
 from grupo.tasks import DatasetTasks, FromFunction, row_sizes
 from grupo.tasks.row_sizes import check_texts, longest_text, num_nested_values
-from grupo.tasks.tables import parquet
+from grupo.tasks.tables import parquet, parquet_sizes
 from grupo.util.errors import ConfigError
 from grupo.util.limits import Limit
 from tests.helpers.resource_use import limited_peak
@@ -25,7 +25,7 @@ SMALL_TEXT = Limit("a text", 100, "bytes", "a test")
 def short_texts(monkeypatch):
     """Texts of 100 bytes are the longest that a row may have."""
     monkeypatch.setattr(row_sizes, "ROW_TEXT", SMALL_TEXT)
-    monkeypatch.setattr(parquet, "ROW_TEXT", SMALL_TEXT)
+    monkeypatch.setattr(parquet_sizes, "ROW_TEXT", SMALL_TEXT)
 
 
 @pytest.mark.slow
@@ -73,7 +73,7 @@ def test_texts_of_messages_and_of_functions_are_checked(short_texts):
 
 def test_a_large_row_group_is_refused_with_the_remedy(tmp_path, short_texts, monkeypatch):
     small = Limit("a row group", 5000, "bytes", "a test")
-    monkeypatch.setattr(parquet, "ROW_GROUP_SIZE", small)
+    monkeypatch.setattr(parquet_sizes, "ROW_GROUP_SIZE", small)
     rows = pa.table({"prompt": [f"{i:099}" for i in range(100)]})
     pq.write_table(rows, tmp_path / "a.parquet", use_dictionary=False)
     with pytest.raises(ConfigError, match=r"row group 1 has [\d,]+ bytes\. Allowed: at most 5,000"):
@@ -109,7 +109,9 @@ def load_column(path, column):
 @pytest.fixture
 def small_row_groups(monkeypatch):
     """Row groups of 100 kB are the largest."""
-    monkeypatch.setattr(parquet, "ROW_GROUP_SIZE", Limit("a row group", 100_000, "bytes", "a test"))
+    monkeypatch.setattr(
+        parquet_sizes, "ROW_GROUP_SIZE", Limit("a row group", 100_000, "bytes", "a test")
+    )
 
 
 def test_bytes_of_a_fixed_length_that_rows_share_are_refused(tmp_path, small_row_groups):

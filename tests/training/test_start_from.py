@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from safetensors.torch import load_file, save_file
 
 from grupo.algo.losses import KL, Clip
 from grupo.models.lora import Lora
@@ -164,6 +165,13 @@ def test_weights_of_another_model_are_refused(folder, recipe, tmp_path):
         ({"use_dora": True}, "are LORA with use_dora. Allowed: plain LoRA."),
         ({"peft_type": "IA3"}, "are IA3 with bias. Allowed: plain LoRA."),
         ({"r": None}, "is no configuration of LoRA adapters: a field is empty"),
+        ({"r": 10**18}, "Lora.rank: 1000000000000000000. Allowed: at most 65,536."),
+        ({"target_modules": [1, "a"]}, "Lora.targets: (1, 'a'). Allowed: a string or a tuple"),
+        ({"target_modules": 5}, "Lora.targets: 5. Allowed: a string or a tuple"),
+        ({"lora_alpha": "abc"}, "Lora.alpha: 'abc'. Allowed: a number."),
+        ({"lora_alpha": 10**400}, "Lora.alpha: a whole number of about 401 digits. Allowed: at mo"),
+        ({"base_model_name_or_path": ["a"]}, "CausalLM.model: ['a']. Allowed: a string"),
+        (json.loads('{"a":' * 500 + "0" + "}" * 500), "nested too deep to read. Allowed: at most"),
     ],
 )
 def test_adapters_that_are_no_plain_lora_are_refused(change, message, folder, recipe, tmp_path):
@@ -176,3 +184,43 @@ def test_adapters_that_are_no_plain_lora_are_refused(change, message, folder, re
     (adapters / "adapter_model.safetensors").unlink()
     with pytest.raises(ConfigError, match=r"has no adapter_model\.safetensors"):
         with_model(recipe, str(adapters))
+
+
+def header(fields: object) -> bytes:
+    """A safetensors file with this header and four bytes of data."""
+    text = json.dumps(fields).encode()
+    return len(text).to_bytes(8, "little") + text + bytes(4)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        (2**60).to_bytes(8, "little") + b"{}",
+        header([]),
+        header({"a": {"dtype": "F32", "shape": [10**12], "data_offsets": [0, 4]}}),
+        header({"a": {"dtype": "F32", "shape": [10**9, 10**9], "data_offsets": [0, 4 * 10**18]}}),
+        header({k: {"dtype": "F32", "shape": [1], "data_offsets": [0, 4]} for k in "ab"}),
+    ],
+)
+def test_weights_of_adapters_with_a_header_that_lies_are_one_error(
+    content, folder, recipe, tmp_path
+):
+    adapters = shutil.copytree(folder / "adapters", tmp_path / "adapters")
+    (adapters / "adapter_model.safetensors").write_bytes(content)
+    started = with_model(recipe, str(adapters))
+    with pytest.raises(
+        ConfigError, match=r"policy\.start: '.*/adapter_model\.safetensors' is no safetensors file"
+    ):
+        started.policy.build()
+
+
+@pytest.mark.parametrize("change", [lambda w: w * torch.nan, lambda w: w.long()])
+def test_weights_of_adapters_that_are_no_finite_numbers_are_refused(
+    change, folder, recipe, tmp_path
+):
+    adapters = shutil.copytree(folder / "adapters", tmp_path / "adapters")
+    file = adapters / "adapter_model.safetensors"
+    save_file({name: change(weight) for name, weight in load_file(file).items()}, file)
+    with pytest.raises(ConfigError, match=r"lora_.* that are no weights\. Allowed: finite float"):
+        with_model(recipe, str(adapters)).policy.build()

@@ -132,7 +132,7 @@ class ChatSession:
         except RequestFailure as failure:
             attempts = f", after {usage['judge_retries'] + 1:.0f} attempts" * failure.transient
             message = f"the judge {self.endpoint.model!r} at {self.endpoint.base_url}: {failure}"
-            error = JudgeError(self._without_key(message + attempts))
+            error = JudgeError(await asyncio.to_thread(self._without_key, message + attempts))
             return ChatResult(error, usage | {"judge_failed": 1.0})
         return ChatResult(reply, usage | self._usage(reply))
 
@@ -144,7 +144,9 @@ class ChatSession:
             async with asyncio.timeout(self.endpoint.time_limit):
                 # an extra body, because servers have options that the client library lacks
                 response = await create(model=model, messages=messages, extra_body=others)
-            return self._reply_without_key(parse_completion(parse_json(response.text)))
+            reply = parse_completion(parse_json(response.text))
+            # the filter takes seconds for a long reply, in which those of other calls arrive
+            return await asyncio.to_thread(self._reply_without_key, reply)
         except Exception as error:
             raise failure_of(error, self.endpoint) from error
 

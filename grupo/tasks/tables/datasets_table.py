@@ -101,12 +101,14 @@ def _prepared_dataset(path: str, split: str, config: str) -> Any:
     """A split of a data set; raises `ConfigError` if it names files that are not its own."""
     import datasets
 
+    from grupo.tasks.tables.checked_downloads import downloads_of
+
     is_folder = Path(path).is_dir()
     check_folder(Path(path)) if is_folder else check_hub_card(path)
     builder = datasets.load_dataset_builder(path, config or None)
     folder = f"{Path(path).resolve().as_posix()}/" if is_folder else HUB_FILES
     check_files(path, folder, builder.config.data_files or {})
-    builder.download_and_prepare()
+    builder.download_and_prepare(dl_manager=downloads_of(builder))
     return builder.as_dataset(split=split)
 
 

@@ -4,29 +4,27 @@ from bisect import bisect_right
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from functools import lru_cache
-from itertools import accumulate
+from itertools import accumulate, chain
 from pathlib import Path
 from threading import Lock
 from typing import Any
 
-from grupo.core.limits import COLUMNS, ROW_GROUP_SIZE, ROW_TEXT, ROW_VALUES
+from grupo.core.limits import ROW_VALUES
 from grupo.tasks.row_sizes import (
     check_num_values,
     check_text_size,
     longest_text,
     num_nested_values,
 )
-from grupo.tasks.tables.base import LocatedRow, check_row_count
+from grupo.tasks.tables.base import FileBytes, LocatedRow, check_row_count
+from grupo.tasks.tables.parquet_sizes import check_pages, check_stated_sizes, shared_texts
 from grupo.util.errors import ConfigError
 
 ROW_GROUPS_IN_MEMORY = 2
-VALUE_BYTES = 8  # of a number, or of the code of a text, in memory
-OVERHEAD = 2**16  # bytes of a column in a row group beside its values
 BATCH_ROWS = 256  # rows that are converted at once when all are read
 BATCH_BYTES = 2**26  # of one of their columns
 # a text that is no UTF-8, a date that Python does not have, an unknown time zone
 READ_ERRORS = (OSError, ValueError, OverflowError, KeyError)
-TEXT_TYPES = ("STRING", "NONE", "JSON", "ENUM")  # logical types of columns of bytes
 
 
 class ParquetTable:
@@ -40,7 +38,8 @@ class ParquetTable:
 
     Raises:
         ConfigError: The file cannot be read, or it has larger row groups or texts than
-            `grupo.core.limits` allows. Where its metadata show that, no row is read.
+            `grupo.core.limits` allows. Where its metadata show that, no row is read; a row group
+            whose pages are larger than the metadata state is refused before it is read.
     """
 
     def __init__(self, path: Path) -> None:
@@ -50,14 +49,15 @@ class ParquetTable:
         self.lock = Lock()
         with self._reading():
             metadata = read_metadata(path)
-            check_row_count(path, metadata.num_rows)
-            _check_sizes(path, metadata)
-            texts = _text_columns(metadata)
+            sizes = [metadata.row_group(i).num_rows for i in range(metadata.num_row_groups)]
+            check_row_count(path, sum(sizes))
+            check_stated_sizes(path, metadata)
             # a text that many rows share is in memory once, as it is in the file
-            self.file = ParquetFile(path, metadata=metadata, read_dictionary=texts)
-        sizes = (metadata.row_group(i).num_rows for i in range(metadata.num_row_groups))
+            self.texts = shared_texts(metadata)
+            self.file = ParquetFile(path, metadata=metadata, read_dictionary=[*self.texts])
+            self.bytes = FileBytes(path)
         self.starts = [0, *accumulate(sizes)]  # of the row groups, and the number of rows
-        self.row_group = lru_cache(maxsize=ROW_GROUPS_IN_MEMORY)(self._read_row_group)
+        self.row_group = lru_cache(maxsize=ROW_GROUPS_IN_MEMORY)(self.checked_row_group)
 
     def __len__(self) -> int:
         return self.starts[-1]
@@ -65,9 +65,7 @@ class ParquetTable:
     def __iter__(self) -> Iterator[LocatedRow]:
         with self._reading():
             # a batch of several row groups could be larger than one may be
-            groups = ([group] for group in range(len(self.starts) - 1))
-            parts = (self.file.iter_batches(BATCH_ROWS, row_groups=group) for group in groups)
-            rows = (row for batches in parts for batch in batches for row in self._rows(batch))
+            rows = chain.from_iterable(map(self._rows_of, range(len(self.starts) - 1)))
             for index, row in enumerate(rows):
                 yield self._location(index), row
 
@@ -79,10 +77,30 @@ class ParquetTable:
             (row,) = self._in_python(rows)
         return self._location(index), row
 
-    def _read_row_group(self, group: int) -> Any:
-        rows = self.file.read_row_group(group)
-        self._check_texts(rows)
-        return rows
+    def checked_row_group(self, group: int) -> Any:
+        """A row group, as a table of Arrow; raises `ConfigError` if it is beyond a limit."""
+        with self._reading():
+            check_pages(self.path, self.file.metadata, group, self.bytes, self.texts)
+            rows = self.file.read_row_group(group)
+            self._check_num_rows(group, rows.num_rows)
+            self._check_texts(rows)
+            return rows
+
+    def _rows_of(self, group: int) -> Iterator[Any]:
+        """The rows of a row group in Python."""
+        check_pages(self.path, self.file.metadata, group, self.bytes, self.texts)
+        num_rows = 0
+        for batch in self.file.iter_batches(BATCH_ROWS, row_groups=[group]):
+            num_rows += batch.num_rows
+            yield from self._rows(batch)
+        self._check_num_rows(group, num_rows)
+
+    def _check_num_rows(self, group: int, num_rows: int) -> None:
+        stated = self.starts[group + 1] - self.starts[group]
+        if num_rows != stated:
+            raise ValueError(
+                f"row group {group + 1} has {num_rows:,} rows, and the metadata state {stated:,}."
+            )
 
     def _rows(self, batch: Any) -> Iterator[Any]:
         """The rows of a batch of Arrow in Python; few of them at once if they are large."""
@@ -121,45 +139,7 @@ class ParquetTable:
             ) from error
 
 
-def _check_sizes(path: Path, metadata: Any) -> None:
-    """Raise `ConfigError` for sizes of columns and row groups, which the metadata state."""
-    if metadata.num_columns > COLUMNS.maximum:
-        count = f"{metadata.num_columns:,}"
-        raise ConfigError(f"{path} has {count} columns. Allowed: {COLUMNS.allowed}.")
-    for index in range(metadata.num_row_groups):
-        place = f"{path}, row group {index + 1}"
-        _check_row_group(place, metadata.schema, metadata.row_group(index))
-
-
-def _text_columns(metadata: Any) -> list[str]:
-    """The columns of texts and of bytes, also inside lists and structs."""
-    columns = map(metadata.schema.column, range(metadata.num_columns))
-    return [
-        column.path
-        for column in columns
-        if column.physical_type == "BYTE_ARRAY" and column.logical_type.type in TEXT_TYPES
-    ]
-
-
 def _num_values(rows: Any) -> int:
     """The values in the lists and structs of a table or a batch of rows."""
     arrays = (chunk for column in rows.columns for chunk in getattr(column, "chunks", [column]))
     return sum(map(num_nested_values, arrays))
-
-
-def _check_row_group(place: str, schema: Any, group: Any) -> None:
-    """Raise `ConfigError` for a row group that is too large, or whose values are on average."""
-    decoded = 0
-    for index in range(group.num_columns):
-        column = group.column(index)
-        size, count = column.total_uncompressed_size, column.num_values
-        if size - OVERHEAD > count * ROW_TEXT.maximum:
-            raise ConfigError(
-                f"{place}: the column {column.path_in_schema!r} has {size:,} bytes in {count:,}"
-                f" values. Allowed: {ROW_TEXT.allowed} a value."
-            )
-        # values of a fixed length that rows share are in the file once, and in memory for each
-        decoded += count * max(VALUE_BYTES, schema.column(index).length)
-    size = max(group.total_byte_size, decoded)
-    if size > ROW_GROUP_SIZE.maximum:
-        raise ConfigError(f"{place} has {size:,} bytes. Allowed: {ROW_GROUP_SIZE.allowed}.")

@@ -1,6 +1,5 @@
 """Recipes whose policy starts from the weights of a run or from adapters that peft wrote."""
 
-import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -20,6 +19,7 @@ from grupo.storage.atomic_files import sha256_of
 from grupo.training.resume.load_run import LAST, find_checkpoint
 from grupo.training.resume.run_folder import RECIPE_FILE, RunFolder
 from grupo.util.errors import ConfigError
+from grupo.util.json_text import parse_json, read_limited
 
 ADAPTER_CONFIG_FILE = "adapter_config.json"
 WEIGHTS_FILE = "weights.safetensors"
@@ -103,15 +103,15 @@ def _from_adapters(policy: PolicySpec, folder: Path) -> CausalLM:
             " (merge_and_unload) and name the merged model."
         )
     targets = config["target_modules"]
-    targets = targets if isinstance(targets, str) else tuple(sorted(targets))
-    lora = Lora(config["r"], float(config["lora_alpha"]), targets)
+    targets = tuple(sorted(targets, key=str)) if isinstance(targets, list) else targets
+    lora = Lora(config["r"], config["lora_alpha"], targets)
     weights = StartWeights(str(file), sha256_of(file), lora)
     return started_policy(policy, config["base_model_name_or_path"], weights)
 
 
 def _read_config(path: Path) -> dict[str, Any]:
     try:
-        config = json.loads(path.read_text(encoding="utf-8"))
+        config = parse_json(read_limited(path))
         names = ("r", "lora_alpha", "target_modules", "base_model_name_or_path")
         if any(not config[name] for name in names):
             raise ValueError("a field is empty")

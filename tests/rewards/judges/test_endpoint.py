@@ -7,14 +7,14 @@ import json
 import re
 import socket
 from concurrent.futures import ThreadPoolExecutor
-from threading import Barrier
+from threading import Barrier, Event
 
 import pytest
 
 from grupo.core.serialization import to_data
 from grupo.core.usage import count_external_usage
 from grupo.rewards import ChatEndpoint
-from grupo.rewards.judges import ChatReply, JudgeError
+from grupo.rewards.judges import ChatReply, JudgeError, session
 from grupo.util import reply_limit
 from grupo.util.errors import ConfigError
 from grupo.util.limits import Limit
@@ -187,6 +187,33 @@ def test_a_reply_that_holds_the_key_is_filtered(fake, monkeypatch, shown):
     fake.script = [says(f"Score: 4 {shown}")]
     (reply,), _ = complete(fake.endpoint(api_key_env="JUDGE_KEY"))
     assert re.fullmatch(r"Score: 4 \[API key\](.==)?", reply.text)
+
+
+def test_a_reply_that_takes_long_to_filter_delays_no_other(fake, monkeypatch):
+    begun, other_is_done = Event(), Event()
+    in_time = []
+
+    def answer(handler, body):
+        text = body["messages"][-1]["content"]
+        if text == "short":
+            begun.wait(20)
+        says(text)(handler, body)
+
+    def filtered(text, secret, mark):
+        if text == "long":
+            begun.set()
+            in_time.append(other_is_done.wait(2))
+        else:
+            other_is_done.set()
+        return text
+
+    monkeypatch.setenv("JUDGE_KEY", KEY)
+    monkeypatch.setattr(session, "without_secret", filtered)
+    fake.script = [answer]
+    conversations = [({"role": "user", "content": text},) for text in ("long", "short")]
+    replies, _ = complete(fake.endpoint(api_key_env="JUDGE_KEY"), *conversations)
+    assert [reply.text for reply in replies] == ["long", "short"]
+    assert in_time == [True]
 
 
 def test_words_of_a_reply_that_equal_a_short_key_stay(fake, monkeypatch):
