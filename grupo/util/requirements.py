@@ -1,4 +1,4 @@
-"""What an installation requires and has: the packages of grupo's metadata, by extra."""
+"""Packages that an installation requires, by extra, and their installed versions."""
 
 from dataclasses import dataclass
 from importlib import metadata

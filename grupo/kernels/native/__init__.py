@@ -145,7 +145,14 @@ def _cache_key(flags: Sequence[str]) -> str:
 
 def _compile(target: Path, flags: Sequence[str]) -> None:
     sources = sorted(SOURCE_FOLDER.glob("*.c"))
-    command = [*shlex.split(compiler_command()), *flags, *map(str, sources), "-o", str(target), "-lm"]
+    command = [
+        *shlex.split(compiler_command()),
+        *flags,
+        *map(str, sources),
+        "-o",
+        str(target),
+        "-lm",
+    ]
     subprocess.run(command, check=True, capture_output=True, timeout=120)
 
 
