@@ -86,9 +86,9 @@ def _intervals(source: OptionValues) -> dict[str, Any]:
 
 def _staleness(source: OptionValues) -> dict[str, int]:
     """The staleness of the trainer's asynchronous modes, in versions of the weights, as grupo's."""
-    if source.get("trainer.v1.trainer_mode", "sync") == "sync":
-        return {}
-    return {"max_staleness": int(source.number("trainer.v1.sampler.max_off_policy_threshold", 8))}
+    threshold = int(source.number("trainer.v1.sampler.max_off_policy_threshold", 8))
+    is_synchronous = source.get("trainer.v1.trainer_mode", "sync") == "sync"
+    return {} if is_synchronous else {"max_staleness": threshold}
 
 
 def _learning_rate(source: OptionValues) -> float | str:

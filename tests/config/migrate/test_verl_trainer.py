@@ -12,7 +12,10 @@ from grupo.config.option_hints import explain_option
 from tests.config.migrate.test_migrate import recipe_of
 
 TRAINER_NAMES = json.loads((Path(__file__).parent / "verl_trainer_options.json").read_text())
-REQUIRED = "trainer.total_training_steps=5 actor_rollout_ref.model.path=owner/small"
+REQUIRED = (
+    "trainer.total_training_steps=5 actor_rollout_ref.model.path=owner/small"
+    " algorithm.adv_estimator=grpo actor_rollout_ref.rollout.n=4"
+)
 
 
 def migrate(tmp_path: Path, arguments: str):
@@ -34,8 +37,7 @@ def test_option_is_known(name):
         ("trainer.v1.trainer_mode=sync trainer.v1.sampler.max_off_policy_threshold=4", 0),
         ("trainer.v1.trainer_mode=colocate_async", 8),
         (
-            "trainer.v1.trainer_mode=separate_async"
-            " trainer.v1.sampler.max_off_policy_threshold=4",
+            "trainer.v1.trainer_mode=separate_async trainer.v1.sampler.max_off_policy_threshold=4",
             4,
         ),
     ],
@@ -66,7 +68,7 @@ def test_the_overlong_buffer_is_read_in_every_section(tmp_path, section):
     place = f"{section}.reward_kwargs.overlong_buffer_cfg"
     plain = recipe_of(migrate(tmp_path, "").text)
     changed = recipe_of(migrate(tmp_path, f"+{place}.enable=True +{place}.len=32").text)
-    assert "OverlongPenalty(max_length=512, buffer_length=32)" in repr(changed.method.advantage)
+    assert "OverlongPenalty(max_length=512, overlong_buffer=32)" in repr(changed.method.advantage)
     assert "OverlongPenalty" not in repr(plain.method.advantage)
 
 
