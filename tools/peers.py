@@ -15,8 +15,9 @@ LIBRARIES = ("grupo", "TRL", "verl")
 START, END = "<!-- peers -->\n", "<!-- end of peers -->"
 INTRODUCTION = """# grupo beside TRL and verl
 
-What each library has, with the source of each statement and the date of that source. The sources are documents and code that were read, and not runs, except for the
-speed. A statement that is no longer true is mended in `docs/peers.toml`; `make docs` writes this page and the table of the README from it.
+What each library has, with the source of each statement and the date of that source. The sources
+are documents and code that were read, and not runs, except for the speed. `docs/peers.toml` has the
+statements; `make docs` writes this page and the table of the README from it.
 """
 
 

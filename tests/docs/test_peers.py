@@ -37,7 +37,10 @@ def test_files_of_this_repository_that_are_sources_exist():
 
 
 def test_a_changed_cell_changes_the_table_alone():
-    row = {"capability": "speed", **{x: {"text": x, "source": "s", "date": "d"} for x in TOOL.LIBRARIES}}
+    row = {
+        "capability": "speed",
+        **{x: {"text": x, "source": "s", "date": "d"} for x in TOOL.LIBRARIES},
+    }
     before = "A\n<!-- peers -->\nold\n<!-- end of peers -->\nB\n"
     assert TOOL.updated(before, [row]) == (
         "A\n<!-- peers -->\n| | grupo | TRL | verl |\n|---|---|---|---|\n"
