@@ -1,6 +1,6 @@
 """Writes the table of extras into docs/installation.md.
 
-    python tools/installation.py docs/installation.md
+python tools/installation.py docs/installation.md
 """
 
 import re
