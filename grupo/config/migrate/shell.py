@@ -12,7 +12,10 @@ import yaml
 from grupo.config.migrate.settings import OptionValues
 
 ASSIGNMENT = re.compile(r"^\s*(?:export\s+|readonly\s+|local\s+)?([A-Za-z_]\w*)=(.*)$")
-VARIABLE = re.compile(r"\$\{([A-Za-z_]\w*)(?::?-([^}]*))?\}|\$([A-Za-z_]\w*)")
+# a variable, of which the default may have variables: ${FILES:-$HOME/a.jsonl}, ${RUN:-${HOME}/run}
+VARIABLE = re.compile(
+    r"\$\{([A-Za-z_]\w*)(?::?-((?:[^{}$]|\$(?!\{)|\$\{[^{}]*\})*))?\}|\$([A-Za-z_]\w*)"
+)
 ARITHMETIC = re.compile(r"\$\(\(([\w\s+*()/-]+?)\)\)")
 HYDRA = re.compile(r"\+{0,2}([A-Za-z_]\w*(?:\.[\w@]+)+)=(.*)", re.DOTALL)
 BRANCH_START = re.compile(r"\s*(if|case)\s")
@@ -97,8 +100,9 @@ def _lines(text: str) -> Iterator[tuple[list[str], bool]]:
 def _replace(line: str, variables: dict[str, str]) -> str:
     def value(match: re.Match[str]) -> str:
         name = match[1] or match[3]
-        default = match[2] if match[2] is not None else match[0]
-        return variables.get(name, default)
+        if match[2] is None:
+            return variables.get(name, match[0])
+        return variables.get(name) or VARIABLE.sub(value, match[2])
 
     def result(match: re.Match[str]) -> str:
         code = re.sub(r"[A-Za-z_]\w*", lambda name: variables.get(name[0], name[0]), match[1])

@@ -97,6 +97,18 @@ def test_a_branch_changes_nothing_that_is_set_outside():
     assert source.remarks == ["set in a branch of the script, if or case: algorithm.gamma"]
 
 
+def test_defaults_of_variables_are_read():
+    source = read_hydra_arguments(
+        "SIZE=${SIZE:-}\nFILE=${FILE:-$HOME/a.parquet}\nRUN=${RUN:-${HOME}/${NAME:-first}}\n"
+        "data.train_batch_size=${SIZE:-512} data.train_files=$FILE trainer.default_local_dir=$RUN\n"
+    )
+    assert source.values == {
+        "data.train_batch_size": 512,
+        "data.train_files": "~/a.parquet",
+        "trainer.default_local_dir": "~/first",
+    }
+
+
 def test_the_first_option_that_is_set_counts():
     source = OptionValues({"b": 2, "c": 3})
     assert source.first("a", "b", "c") == 2
