@@ -31,7 +31,7 @@ fast-tests: .venv/installed
 	$(BIN)/python -m pytest -p tests.helpers.forked_workers --forks 2 \
 		-m "not slow and not browser and not trust and not real"
 
-test-slow: .venv/installed browser test-sinks
+test-slow: .venv/installed browser test-sinks dist
 	$(BIN)/python -m pytest -m "slow or browser"
 
 # Kills, crashes, errors, hostile input and hours of training, in parts of under 20 minutes each on 2
@@ -104,6 +104,12 @@ $(RAY)/installed: .venv/installed
 	$(RAY)/bin/python -m pip install --quiet --constraint constraints.txt --editable ".[ray]"
 	touch $@
 
+# sdist and wheel in dist/: built, checked, and each installed in a fresh environment and tried outside
+# of the repository. LOWEST=1 installs the lowest allowed versions of all that grupo requires.
+.PHONY: dist
+dist:
+	$(PYTHON) tools/dist.py $(if $(LOWEST),--lowest)
+
 # The first hour of a new user in a fresh clone and a fresh environment, with a time for each stage:
 # a model built on the spot, training, own rewards and data, a judge, environments, a comparison.
 .PHONY: first-hour
@@ -133,6 +139,8 @@ docs: .venv/installed
 	$(BIN)/python -m grupo.evidence.real_models docs/real_model.md
 	$(BIN)/python tools/architecture.py docs/architecture.md
 	$(BIN)/python -m tools.promises
+	$(BIN)/python tools/installation.py docs/installation.md
+	$(BIN)/python tools/peers.py
 	$(BIN)/zensical build --strict --clean
 
 # All methods in one tiny environment, three seeds each: half an hour.

@@ -9,8 +9,8 @@ from typing import Any
 
 from grupo.core.paper import Paper, Source
 from grupo.util.errors import ConfigError
+from grupo.util.shipped_recipes import PACKAGE, recipes_folder
 
-PACKAGE = Path(__file__).parents[1]
 RECORDS = {"Paper": Paper, "Source": Source}
 
 
@@ -19,7 +19,8 @@ class PaperRecord:
     """The record of a paper and the file that implements it.
 
     Args:
-        file: Path of the file from the root of the repository, with slashes.
+        file: Path of the file from the root of the repository, with slashes: `grupo/…` or
+            `recipes/…`.
         paper: The record.
     """
 
@@ -39,38 +40,37 @@ class PaperRecord:
 
 @cache
 def papers() -> tuple[PaperRecord, ...]:
-    """The records of the package and, in a checkout, of `recipes/`."""
+    """The records of the package and of the recipes that come with it."""
     return find_papers(source_folders(PACKAGE))
 
 
 def source_folders(package: Path) -> list[Path]:
-    """The folders whose modules may have records: the package, and `recipes/` in a checkout.
-
-    An installed package lies beside those of other projects, one of which may be named `recipes`:
-    only in a checkout is there a `pyproject.toml` beside both.
+    """The folders whose modules may have records: the package and its recipes.
 
     Args:
         package: Folder of the package.
     """
-    is_checkout = (package.parent / "pyproject.toml").is_file()
-    recipes = package.parent / "recipes"
-    return [package, *([recipes] if is_checkout and recipes.is_dir() else [])]
+    return [package, recipes_folder(package)]
 
 
 def find_papers(folders: Iterable[Path]) -> tuple[PaperRecord, ...]:
     """The records of all modules in the folders, by file.
 
     Args:
-        folders: Folders with modules, which lie in one parent folder.
+        folders: Folders with modules. A module in two of them belongs to the inner folder.
 
     Raises:
         ConfigError: A record is not written in literals, or its fields are invalid.
     """
-    return tuple(record for folder in folders for record in _records_of(folder))
+    folders = list(folders)
+    return tuple(record for folder in folders for record in _records_of(folder, folders))
 
 
-def _records_of(folder: Path) -> Iterator[PaperRecord]:
+def _records_of(folder: Path, folders: list[Path]) -> Iterator[PaperRecord]:
+    inner = [other for other in folders if folder in other.parents]
     for path in sorted(folder.rglob("*.py")):
+        if any(path.is_relative_to(other) for other in inner):
+            continue
         file = path.relative_to(folder.parent).as_posix()
         if paper := parse_paper(path.read_text(encoding="utf-8"), file):
             yield PaperRecord(file, paper)

@@ -7,10 +7,11 @@ from typing import Annotated, Any
 
 from typer import Argument, Option
 
-from grupo.cli.options import RewardOption, RunArgument
+from grupo.cli.options import OptionalRunArgument, RewardOption, RunArgument
 from grupo.cli.paths import export_folder_argument, last_run, runs_below
 from grupo.storage.pipeline_dirs import is_pipeline
 from grupo.util.console import err, out, print_error, print_line
+from grupo.util.errors import ConfigError
 from grupo.util.user_paths import parse_path
 
 CheckpointOption = Annotated[
@@ -84,8 +85,19 @@ def rollouts(
     print_line(json.dumps(records)) if as_json else out.print(format_rollouts(records))
 
 
-def doctor(run: RunArgument, as_json: JsonOption = False) -> None:
-    """Diagnose a run, or every run of a pipeline: problems, their likely causes, and remedies."""
+def doctor(
+    run: OptionalRunArgument = None,
+    environment: Annotated[
+        bool,
+        Option("--environment", help="Print versions, devices, the compiler and all extras."),
+    ] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Diagnose a run, every run of a pipeline, or, with --environment, the installation."""
+    if (run is None) != environment:
+        raise ConfigError("run: Allowed: either the folder of a run or --environment.")
+    if run is None:
+        return _print_environment(as_json=as_json)
     from dataclasses import asdict
 
     from grupo.report.doctor import examine, format_findings
@@ -98,6 +110,15 @@ def doctor(run: RunArgument, as_json: JsonOption = False) -> None:
         if is_pipeline(run):
             print_line(f"{name}:")
         out.print(format_findings(found))
+
+
+def _print_environment(*, as_json: bool) -> None:
+    from grupo.report.environment import environment_lines, examine_environment
+
+    environment = examine_environment()
+    lines = environment_lines(environment)
+    for line in [json.dumps(environment.to_data())] if as_json else lines:
+        print_line(line)
 
 
 def check(run: RunArgument, as_json: JsonOption = False) -> None:
@@ -151,7 +172,6 @@ def export(
     Of a pipeline it is the model of the last run.
     """
     from grupo.cli.export import Export
-    from grupo.util.errors import ConfigError
 
     if folder.is_file() or (folder.is_dir() and any(folder.iterdir())):
         raise ConfigError(f"folder: {str(folder)!r} exists. Name another folder.")

@@ -20,6 +20,7 @@ from grupo.cli.migrate import migrate
 from grupo.cli.papers import papers
 from grupo.cli.ranks import ranks
 from grupo.cli.recipe_help import FieldsCommand, RecipeCommand
+from grupo.cli.recipes import recipes
 from grupo.cli.report import report, watch
 from grupo.cli.serve import serve
 from grupo.cli.simulate import simulate
@@ -63,6 +64,7 @@ COMMANDS = {
     "survey": survey,
     "migrate": migrate,
     "papers": papers,
+    "recipes": recipes,
     "serve": serve,
     "ranks": ranks,
 }

@@ -12,6 +12,9 @@ Strings = list[str] | None
 RunArgument = Annotated[
     Path, Argument(metavar="RUN", parser=run_folder_argument, help="Folder of a run.")
 ]
+OptionalRunArgument = Annotated[
+    Path | None, Argument(metavar="RUN", parser=run_folder_argument, help="Folder of a run.")
+]
 RecipeArguments = Annotated[
     Strings,
     Argument(

@@ -11,6 +11,7 @@ from typing import Any
 
 from grupo.util.errors import ConfigError, suggest
 from grupo.util.loader_errors import loader_errors
+from grupo.util.shipped_recipes import find_recipe
 from grupo.util.user_paths import parse_path
 
 _FILE_MODULE_PREFIX = "grupo_file_"  # begins the names of modules that were loaded from a path
@@ -114,8 +115,8 @@ def load_module(location: str) -> ModuleType:
 
 
 def load_module_file(path: Path) -> ModuleType:
-    """The module of a Python file; each file is executed once."""
-    path = parse_path(str(path)).resolve()
+    """The module of a Python file or of a recipe `recipes/….py`; each file is executed once."""
+    path = find_recipe(parse_path(str(path))).resolve()
     # the file's own name comes last because components print it: `mine.halved`
     digest = hashlib.sha256(str(path).encode()).hexdigest()[:16]
     name = f"{_FILE_MODULE_PREFIX}{digest}.{path.stem}"

@@ -123,15 +123,18 @@ def folder(tmp_path):
     return tmp_path
 
 
-def test_recipes_are_read_in_a_checkout_only(folder):
-    def files():
-        return [record.file for record in find_papers(source_folders(folder / "package"))]
+def files_below(package):
+    return [record.file for record in find_papers(source_folders(package))]
 
-    assert files() == ["package/inner/__init__.py"]
-    (folder / "pyproject.toml").write_text("")
-    assert files() == ["package/inner/__init__.py", "recipes/light.py"]
-    (folder / "recipes").rename(folder / "others")
-    assert files() == ["package/inner/__init__.py"]
+
+def test_recipes_beside_the_package_of_a_checkout_are_read(folder):
+    assert files_below(folder / "package") == ["package/inner/__init__.py", "recipes/light.py"]
+
+
+def test_recipes_of_an_installed_package_are_read_and_those_of_other_projects_are_not(folder):
+    (folder / "package" / "recipes").mkdir()
+    (folder / "package" / "recipes" / "own.py").write_text(TREE)
+    assert files_below(folder / "package") == ["package/inner/__init__.py", "recipes/own.py"]
 
 
 def test_a_record_is_named_by_its_module_and_a_method_by_its_file():

@@ -29,6 +29,11 @@ class OptionValues:
         value = self.values.get(name)
         return default if value is None else value
 
+    def first(self, *names: str) -> Any:
+        """The value of the first of these options that is set; None if none is."""
+        values = [self.get(name) for name in names]
+        return next((value for value in values if value is not None), None)
+
     def number(self, name: str, default: float) -> float:
         """The value of an option as a number; the default for text that is none."""
         try:

@@ -12,26 +12,43 @@ import yaml
 from grupo.config.migrate.settings import OptionValues
 
 ASSIGNMENT = re.compile(r"^\s*(?:export\s+|readonly\s+|local\s+)?([A-Za-z_]\w*)=(.*)$")
-VARIABLE = re.compile(r"\$\{([A-Za-z_]\w*)(?::?-([^}]*))?\}|\$([A-Za-z_]\w*)")
+# a variable, of which the default may have variables: ${FILES:-$HOME/a.jsonl}, ${RUN:-${HOME}/run}
+VARIABLE = re.compile(
+    r"\$\{([A-Za-z_]\w*)(?::?-((?:[^{}$]|\$(?!\{)|\$\{[^{}]*\})*))?\}|\$([A-Za-z_]\w*)"
+)
 ARITHMETIC = re.compile(r"\$\(\(([\w\s+*()/-]+?)\)\)")
 HYDRA = re.compile(r"\+{0,2}([A-Za-z_]\w*(?:\.[\w@]+)+)=(.*)", re.DOTALL)
+BRANCH_START = re.compile(r"\s*(if|case)\s")
+BRANCH_END = re.compile(r"(^|;)\s*(fi|esac)\s*(;|$|#)")
 LAUNCHER_FLAGS = ("address", "runtime-env-json", "working-dir", "no-wait")  # of ray
 COMPUTED = re.compile(r"\$[({\w]")
 
 
 def read_hydra_arguments(text: str) -> OptionValues:
-    """The arguments `a.b=value` of a script, with the values of variables put in."""
+    """The arguments `a.b=value` of a script, with the values of variables put in.
+
+    An argument in a branch, `if` or `case`, is taken if there is no other of its name.
+    """
     source = OptionValues({})
-    for word in (word for words in _lines(text) for word in words):
-        if match := HYDRA.fullmatch(word):
-            _set(source, match[1], _parsed(match[2]))
+    in_branches: dict[str, str] = {}
+    for words, is_branch in _lines(text):
+        for match in filter(None, map(HYDRA.fullmatch, words)):
+            if is_branch:
+                in_branches.setdefault(match[1], match[2])
+            else:
+                _set(source, match[1], _parsed(match[2]))
+    taken = {name: text for name, text in in_branches.items() if name not in source.values}
+    for name, text in taken.items():
+        _set(source, name, _parsed(text))
+    if taken:
+        source.remarks.append(f"set in a branch of the script, if or case: {', '.join(taken)}")
     return source
 
 
 def read_flags(text: str) -> OptionValues:
     """The arguments `--name value` of a script; a flag without value is True."""
     source = OptionValues({})
-    for words in _lines(text):
+    for words, _ in _lines(text):
         starts = [i for i, word in enumerate(words) if word.startswith("--") and len(word) > 2]
         for start, end in pairwise([*starts, len(words)]):
             name, equals, value = words[start].removeprefix("--").partition("=")
@@ -61,24 +78,31 @@ def _parsed(text: str) -> Any:
         return text
 
 
-def _lines(text: str) -> Iterator[list[str]]:
-    """The words of each line, with variables of the script replaced by their values."""
+def _lines(text: str) -> Iterator[tuple[list[str], bool]]:
+    """The words of each line, with variables of the script replaced, and whether it is in a branch.
+
+    A branch sets only variables that are not set yet or empty: which branch runs is not known.
+    """
     variables = {"HOME": "~"}
+    depth = 0
     for line in re.sub(r"\\\n", " ", text).splitlines():
+        depth += bool(BRANCH_START.match(line)) - bool(BRANCH_END.search(line))
         replaced = _replace(line, variables)
         match = ASSIGNMENT.match(replaced)
         words = _split(match[2] if match else replaced)
         if match and len(words) < 2 and not match[2].startswith("("):
-            variables[match[1]] = "".join(words)
+            if depth < 1 or not variables.get(match[1]):
+                variables[match[1]] = "".join(words)
         else:  # also a command after variables of its environment
-            yield words
+            yield words, depth > 0
 
 
 def _replace(line: str, variables: dict[str, str]) -> str:
     def value(match: re.Match[str]) -> str:
         name = match[1] or match[3]
-        default = match[2] if match[2] is not None else match[0]
-        return variables.get(name, default)
+        if match[2] is None:
+            return variables.get(name, match[0])
+        return variables.get(name) or VARIABLE.sub(value, match[2])
 
     def result(match: re.Match[str]) -> str:
         code = re.sub(r"[A-Za-z_]\w*", lambda name: variables.get(name[0], name[0]), match[1])

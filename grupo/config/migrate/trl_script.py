@@ -9,7 +9,8 @@ from typing import Any
 from grupo.config.migrate.settings import OptionValues
 from grupo.util.errors import ConfigError
 
-CONFIGS = ("GRPOConfig", "LoraConfig", "ModelConfig", "ScriptArguments")
+CONFIG = "GRPOConfig"
+CONFIGS = (CONFIG, "LoraConfig", "ModelConfig", "ScriptArguments")
 FILE_LOADERS = ("json", "csv", "parquet", "text", "arrow")  # load_dataset of files of a format
 UNBOUNDED = ("vllm_importance_sampling_clip_max",)  # None is no bound, and not the default
 TRAINERS = ("GRPOTrainer",)
@@ -22,7 +23,8 @@ def read_trl_script(path: Path, text: str) -> OptionValues:
     """The options of all calls that configure the training.
 
     Raises:
-        ConfigError: The text is no Python, or makes no GRPOConfig and no GRPOTrainer.
+        ConfigError: The text is no Python, or makes no GRPOConfig and no GRPOTrainer, as scripts of
+            other trainers.
     """
     try:
         tree = ast.parse(text)
@@ -30,9 +32,11 @@ def read_trl_script(path: Path, text: str) -> OptionValues:
         raise ConfigError(f"{path} is no Python script: {error}.") from error
     calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call)]
     known = [call for call in calls if _name(call) in (*CONFIGS, *TRAINERS)]
-    if not known:
-        raise ConfigError(f"{path} makes no GRPOConfig and no GRPOTrainer.")
-    constants = _constants(tree)
+    if not any(_name(call) in (CONFIG, *TRAINERS) for call in known):
+        others = sorted({_name(call) for call in calls if _name(call).endswith("Trainer")})
+        made = f", but {', '.join(others)}" if others else ""
+        raise ConfigError(f"{path} makes no GRPOConfig and no GRPOTrainer{made}.")
+    constants = _constants(tree) | _argument_defaults(calls)
     source = OptionValues({})
     for call in known:
         for keyword in call.keywords:
@@ -62,10 +66,23 @@ def _constants(tree: ast.AST) -> dict[str, Any]:
     return constants
 
 
+def _argument_defaults(calls: list[ast.Call]) -> dict[str, Any]:
+    """The defaults of argparse's options by their use in a script, such as `args.num_epochs`."""
+    defaults = {}
+    for call in calls:
+        if _name(call) == "add_argument" and call.args:
+            name = str(_value(call.args[0], {})).lstrip("-").replace("-", "_")
+            values = [_value(k.value, {}) for k in call.keywords if k.arg == "default"]
+            defaults |= {f"args.{name}": value for value in values if value is not None}
+    return defaults
+
+
 def _value(node: ast.expr, constants: Mapping[str, Any]) -> Any:
     """The constant that an expression is; None if it is none."""
     if isinstance(node, ast.Name):
         return constants.get(node.id)
+    if (code := ast.unparse(node)) in constants:
+        return constants[code]
     if isinstance(node, ast.Attribute) and node.attr in ("bfloat16", "float16", "float32"):
         return node.attr
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult | ast.Add | ast.Sub | ast.Div):
@@ -92,7 +109,10 @@ def _arithmetic(operator: ast.operator, left: float, right: float) -> float | No
 def _read_keyword(
     source: OptionValues, owner: str, keyword: ast.keyword, constants: Mapping[str, Any]
 ) -> None:
-    name = str(keyword.arg)
+    if keyword.arg is None:
+        source.remarks.append(f"**{ast.unparse(keyword.value)[:60]} was not read")
+        return
+    name = keyword.arg
     if owner in TRAINERS or (owner == "LoraConfig" and name in LORA_DETAILS):
         return
     if owner == "LoraConfig":
@@ -117,7 +137,7 @@ def _read_trainer(
     for call in calls:
         if _name(call) not in TRAINERS:
             continue
-        arguments = {str(k.arg): k.value for k in call.keywords}
+        arguments = {k.arg: k.value for k in call.keywords if k.arg}
         if (node := arguments.get("model")) is not None:
             model = _value(node, constants)
             if isinstance(model, str):
@@ -167,6 +187,9 @@ def _data_set(source: OptionValues, calls: list[ast.Call], constants: Mapping[st
         path, *config = [_value(argument, constants) for argument in call.args]
         named = {str(k.arg): _value(k.value, constants) for k in call.keywords}
         settings = {"config": (config or [named.get("name")])[0], "split": named.get("split")}
+        if isinstance(settings["split"], list | tuple):
+            source.remarks.append(f"of the splits {settings['split']} the first was taken")
+            settings["split"] = settings["split"][0]
         if path in FILE_LOADERS:
             return _data_file(source, named.get("data_files"), str(settings["split"] or "train"))
         given = [f"{key}={value!r}" for key, value in settings.items() if value]

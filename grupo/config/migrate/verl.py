@@ -11,6 +11,7 @@ from grupo.config.migrate.verl_objective import ACTOR, ROLLOUT, translate_object
 
 MODEL = "actor_rollout_ref.model."
 OPTIM = f"{ACTOR}optim."
+REWARD_FUNCTIONS = ("reward.custom_reward_function", "custom_reward_function")  # now, and before
 BUILT_IN_SCORE = "verl.utils.reward_score:default_compute_score"
 
 
@@ -33,6 +34,7 @@ def translate(source: OptionValues) -> dict[str, Any]:
         "max_grad_norm": source.number(f"{ACTOR}grad_clip", 1.0),
         **_overlong(source),
         **_intervals(source),
+        **_staleness(source),
         "policy": _policy(source, length),
         "env": {"rewards": [_reward(source)]},
         "method": translate_objective(source, length, prompts).table(),
@@ -82,6 +84,13 @@ def _intervals(source: OptionValues) -> dict[str, Any]:
     return data | ({"save_every": save} if save > 0 else {})
 
 
+def _staleness(source: OptionValues) -> dict[str, int]:
+    """The staleness of the trainer's asynchronous modes, in versions of the weights, as grupo's."""
+    threshold = int(source.number("trainer.v1.sampler.max_off_policy_threshold", 8))
+    is_synchronous = source.get("trainer.v1.trainer_mode", "sync") == "sync"
+    return {} if is_synchronous else {"max_staleness": threshold}
+
+
 def _learning_rate(source: OptionValues) -> float | str:
     rate = source.number(f"{OPTIM}lr", 1e-6)
     kind = source.get(f"{OPTIM}lr_scheduler_type", source.get(f"{OPTIM}warmup_style", "constant"))
@@ -115,19 +124,25 @@ def _policy(source: OptionValues, length: int) -> dict[str, Any]:
     }
     if policy["model"] == "MODEL":
         source.remarks.append("no constant model was found: set policy.model")
-    rank = int(source.number(f"{MODEL}lora_rank", 0))
-    targets = source.get(f"{MODEL}target_modules", "all-linear")
-    alpha = source.number(f"{MODEL}lora_alpha", 16.0)
-    if rank:
-        policy["lora"] = {"rank": rank, "alpha": alpha, "targets": targets}
+    policy |= _lora(source)
     source.remarks.append("verl generates with an engine of its own: set policy.engine for vLLM")
     source.used |= {f"{ROLLOUT}name", f"{ROLLOUT}gpu_memory_utilization", f"{ROLLOUT}dtype"}
     return policy
 
 
+def _lora(source: OptionValues) -> dict[str, Any]:
+    """The adapters: of FSDP, or of Megatron, whose options and default alpha are others."""
+    rank = int(source.number(f"{MODEL}lora_rank", 0))
+    targets = source.get(f"{MODEL}target_modules", "all-linear")
+    alpha = source.number(f"{MODEL}lora_alpha", 16.0)
+    if megatron_rank := int(source.number(f"{MODEL}lora.rank", 0)):
+        rank, alpha = megatron_rank, source.number(f"{MODEL}lora.alpha", 32.0)
+    return {"lora": {"rank": rank, "alpha": alpha, "targets": targets}} if rank else {}
+
+
 def _reward(source: OptionValues) -> dict[str, Any]:
-    path = source.get("custom_reward_function.path", "")
-    name = source.get("custom_reward_function.name", "compute_score")
+    path = source.first(*(f"{place}.path" for place in REWARD_FUNCTIONS))
+    name = source.first(*(f"{place}.name" for place in REWARD_FUNCTIONS)) or "compute_score"
     if path:
         return {"name": name, "fn": f"{path}:{name}"}
     source.remarks.append("the reward is verl's own function, which verl must be installed for")

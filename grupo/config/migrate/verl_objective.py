@@ -50,6 +50,11 @@ KL_ESTIMATORS = {
     "low_var_kl": k3_clamped,
     "k3": k3_clamped,
 }
+OVERLONG_BUFFERS = (
+    "reward.reward_kwargs.overlong_buffer_cfg",
+    "reward_model.reward_kwargs.overlong_buffer_cfg",
+    "reward_model.overlong_buffer",
+)
 SEQUENCE_MEAN = ("gspo", "sapo")  # their policy loss ignores loss_agg_mode
 NEAREST = {
     "clip_cov": "verl draws without seed, and its covariance is that of a micro-batch",
@@ -208,7 +213,8 @@ def _filters(source: OptionValues, objective: Objective, length: int) -> None:
             source.remarks.append(
                 f"groups are filtered by their reward, in verl by {metric}: keep_nonzero_std"
             )
-    buffer = int(source.number("reward_model.overlong_buffer.len", 4096))
-    if source.flag("reward_model.overlong_buffer.enable"):
-        objective.overlong = (length, buffer)
-    source.used.add("reward_model.overlong_buffer.log")
+    for place in OVERLONG_BUFFERS:
+        buffer = int(source.number(f"{place}.len", 4096))
+        if source.flag(f"{place}.enable"):
+            objective.overlong = (length, buffer)
+        source.used.add(f"{place}.log")

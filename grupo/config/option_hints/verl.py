@@ -14,6 +14,7 @@ from grupo.config.option_hints.option import (
     truth,
 )
 from grupo.config.option_hints.option import OtherOption as Option
+from grupo.config.option_hints.verl_trainer import ASYNCHRONOUS, OTHER_SECTIONS, REWARD, RUN
 
 ACTOR = "actor_rollout_ref.actor."
 ROLLOUT = "actor_rollout_ref.rollout."
@@ -38,9 +39,11 @@ DATA = (
              "data.reward_fn_key", "data.trust_remote_code", "data.validation_shuffle",
              "data.use_shm", "data.return_full_prompt"),
     *missing("images are not read", "data.image_key", "data.video_key",
-             "data.return_multi_modal_inputs"),
+             "data.return_multi_modal_inputs", "data.audio_key", "data.image_patch_size",
+             "data.mm_processor_kwargs*"),
     *missing("a source of tasks is a function: --tasks file.py:function", "data.custom_cls.path",
              "data.custom_cls.name", "data.sampler.class_path", "data.tool_config_path",
+             "data.function_tool_path",
              "data.train_max_samples", "data.val_max_samples"),
 )  # fmt: skip
 OBJECTIVE = (
@@ -133,6 +136,9 @@ OPTIMIZER = (
     *missing("the schedule ends with max_steps", f"{OPTIM}total_training_steps"),
     Option(f"{OPTIM}optimizer", to.OPTIMIZER, "AdamW", "docs/optimizers.md", convert=optimizer),
     *missing("a cosine has half a period", f"{OPTIM}num_cycles"),
+    *missing("an optimizer's arguments are in its call: docs/optimizers.md",
+             f"{OPTIM}override_optimizer_config*", f"{OPTIM}optimizer_impl",
+             f"{OPTIM}zero_indexed_step"),
 )  # fmt: skip
 GENERATION = (
     Option(f"{ROLLOUT}n", to.GROUP_SIZE, "1", example="8"),
@@ -164,6 +170,15 @@ POLICY = (
     Option(f"{MODEL}lora_rank", to.LORA_RANK, "0", "0 trains all weights", "32"),
     Option(f"{MODEL}lora_alpha", to.LORA_ALPHA, "16"),
     Option(f"{MODEL}target_modules", to.LORA_TARGETS, "all-linear"),
+    Option(f"{MODEL}lora.rank", to.LORA_RANK, "0", "0 trains all weights", "32"),
+    Option(f"{MODEL}lora.alpha", to.LORA_ALPHA, "32"),
+    *missing("Megatron's layers have other names: all linear layers are adapted",
+             f"{MODEL}lora.target_modules"),
+    *missing("adapters have no dropout, and their weights begin as in peft", f"{MODEL}lora.*"),
+    *missing("the model is as its files say", f"{MODEL}override_config*",
+             f"{MODEL}exclude_modules"),
+    *neutral("the tokenizer is the model's", f"{MODEL}tokenizer_path", f"{MODEL}hf_config_path",
+             "data.tokenizer"),
     Option(f"{ACTOR}ppo_max_token_len_per_gpu", to.MICROBATCH, "16384"),
     Option(f"{ACTOR}fsdp_config.dtype", to.DTYPE, "bfloat16", convert=dtype),
     Option(f"{MODEL}lora_adapter_path", to.MODEL, "null", "its training continues", "adapter"),
@@ -171,40 +186,27 @@ POLICY = (
     *neutral(OWN_MEMORY, f"{ACTOR}ppo_micro_batch_size_per_gpu", f"{ACTOR}ppo_micro_batch_size",
              "actor_rollout_ref.*.log_prob_*", f"{ACTOR}use_dynamic_bsz",
              f"{MODEL}enable_activation_offload", f"{ACTOR}entropy_checkpointing",
-             f"{ACTOR}entropy_from_logits_with_chunking", f"{ACTOR}checkpoint.*"),
+             "actor_rollout_ref.*.entropy_from_logits_*",
+             "actor_rollout_ref.ref.entropy_checkpointing", f"{ACTOR}checkpoint.*"),
     *neutral("rows are packed by themselves", f"{MODEL}use_remove_padding",
              f"{MODEL}use_fused_kernels", f"{MODEL}use_liger", f"{MODEL}use_shm",
              f"{MODEL}trust_remote_code", f"{MODEL}external_lib", f"{MODEL}fused_kernel_options.*",
              f"{ACTOR}use_torch_compile", f"{ACTOR}shuffle", f"{ACTOR}data_loader_seed",
-             "actor_rollout_ref.ref.use_torch_compile", "actor_rollout_ref.*.profiler.*"),
+             "actor_rollout_ref.ref.use_torch_compile", "actor_rollout_ref.*.profiler.*",
+             f"{ACTOR}use_remove_padding", "actor_rollout_ref.*.pad_to_length",
+             f"{MODEL}tiled_mlp.*"),
     *neutral(PLACEMENT, "actor_rollout_ref.*.fsdp_config.*", "actor_rollout_ref.*.strategy",
              "actor_rollout_ref.*.ulysses_sequence_parallel_size", "actor_rollout_ref.*.megatron.*",
              f"{ROLLOUT}*_parallel_size", "actor_rollout_ref.hybrid_engine",
              "actor_rollout_ref.nccl_timeout", "critic.*", "global_profiler.*", "ray_kwargs.*",
              "reward_model.reward_kwargs.*", "reward_model.launch_reward_fn_async"),
 )  # fmt: skip
-RUN = (
-    Option("trainer.total_epochs", to.STEPS, "30", to.STEPS_OF_EPOCHS, "100"),
-    Option("trainer.total_training_steps", to.STEPS, "None", example="100"),
-    Option("trainer.save_freq", to.SAVE_EVERY, "-1", example="20"),
-    Option("trainer.test_freq", to.EVAL_EVERY, "-1", example="5"),
-    Option("trainer.logger", "--wandb", "console, wandb", "or --tensorboard, --trackio"),
-    Option("trainer.default_local_dir", to.RUN, "", example="runs/new"),
-    *neutral(LOGS, "trainer.project_name", "trainer.experiment_name", "trainer.rollout_data_dir",
-             "trainer.log_val_generations", "trainer.validation_data_dir"),
-    *neutral(PLACEMENT, "trainer.n_gpus_per_node", "trainer.nnodes", "trainer.device",
-             "trainer.balance_batch", "trainer.default_hdfs_dir",
-             "trainer.ray_wait_register_center_timeout", "trainer.use_legacy_worker_impl"),
-    *neutral("`grupo resume RUN` continues a run", "trainer.resume_mode",
-             "trainer.resume_from_path", "trainer.del_local_ckpt_after_load"),
-    Option("trainer.max_actor_ckpt_to_keep", to.KEEP, "null", example="2"),
-    *neutral("a run is evaluated before and after training", "trainer.val_before_train",
-             "trainer.max_critic_ckpt_to_keep", "trainer.val_only", "trainer.critic_warmup"),
-)  # fmt: skip
-
 VERL = Library(
     "verl",
-    "0.8.0.dev, January 2026: _generated_ppo_trainer.yaml and recipe/dapo",
-    (*DATA, *OBJECTIVE, *OPTIMIZER, *GENERATION, *POLICY, *RUN),
+    "0.10.0.dev, August 2026: _generated_ppo_trainer.yaml; those of older versions are known, too",
+    (
+        *(*DATA, *OBJECTIVE, *OPTIMIZER, *GENERATION, *POLICY),
+        *(*RUN, *ASYNCHRONOUS, *REWARD, *OTHER_SECTIONS),
+    ),
     prefix="",
 )

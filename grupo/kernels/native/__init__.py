@@ -93,7 +93,7 @@ def _compiler_failure(error: OSError | subprocess.SubprocessError) -> str:
     output = error.stderr if isinstance(error, subprocess.CalledProcessError) else b""
     lines = [line for line in output.decode(errors="replace").splitlines() if "error" in line]
     cause = lines[0] if lines else f"{type(error).__name__}: {error}"
-    return f"the C compiler {_compiler()!r} (CC, otherwise cc) failed ({cause:.300})"
+    return f"the C compiler {compiler_command()!r} (CC, otherwise cc) failed ({cause:.300})"
 
 
 def gemm_address(dtype: torch.dtype) -> int | None:
@@ -145,11 +145,18 @@ def _cache_key(flags: Sequence[str]) -> str:
 
 def _compile(target: Path, flags: Sequence[str]) -> None:
     sources = sorted(SOURCE_FOLDER.glob("*.c"))
-    command = [*shlex.split(_compiler()), *flags, *map(str, sources), "-o", str(target), "-lm"]
+    command = [
+        *shlex.split(compiler_command()),
+        *flags,
+        *map(str, sources),
+        "-o",
+        str(target),
+        "-lm",
+    ]
     subprocess.run(command, check=True, capture_output=True, timeout=120)
 
 
-def _compiler() -> str:
+def compiler_command() -> str:
     """The command of the C compiler, with options."""
     return os.environ.get("CC", "cc")
 

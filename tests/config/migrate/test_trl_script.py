@@ -1,0 +1,53 @@
+"""Scripts of TRL as people write them: argparse, keyword dictionaries, several splits."""
+
+from pathlib import Path
+
+import pytest
+
+from grupo.config.migrate import migrate_file
+from grupo.util.errors import ConfigError
+from tests.config.migrate.test_migrate import recipe_of
+
+
+def migrate(tmp_path: Path, text: str):
+    """The translation of a script."""
+    script = tmp_path / "script.py"
+    script.write_text(text)
+    return migrate_file(script)
+
+
+def test_defaults_of_argparse_are_the_values(tmp_path):
+    migration = migrate(
+        tmp_path,
+        "parser.add_argument('--num-generations', type=int, default=6)\n"
+        "parser.add_argument('--model')\nargs = parser.parse_args()\n"
+        "GRPOTrainer(model=args.model, args=GRPOConfig(num_generations=args.num_generations))\n",
+    )
+    assert recipe_of(migration.text).method.sampler.group_size == 6
+
+
+def test_a_dictionary_of_keywords_is_named_in_the_remarks(tmp_path):
+    migration = migrate(
+        tmp_path,
+        "GRPOTrainer(model='m', args=GRPOConfig(num_generations=4, **options), **more)\n",
+    )
+    assert "**options was not read" in migration.text
+    assert not any(name in ("None", "more") for name in migration.untranslated)
+
+
+def test_of_several_splits_the_first_is_trained_on(tmp_path):
+    migration = migrate(
+        tmp_path,
+        "rows, held_out = load_dataset('owner/rows', split=['train[:5%]', 'test[:5%]'])\n"
+        "GRPOTrainer(model='m', args=GRPOConfig(num_generations=4))\n",
+    )
+    assert recipe_of(migration.text).tasks.split == "train[:5%]"
+    assert "of the splits ['train[:5%]', 'test[:5%]'] the first was taken" in migration.text
+
+
+@pytest.mark.parametrize("trainer", ["RLOOTrainer", "AsyncGRPOTrainer"])
+def test_a_script_of_another_trainer_is_refused(tmp_path, trainer):
+    text = f"config = ModelConfig()\n{trainer}(model='m', args=OtherConfig())\n"
+    message = f"makes no GRPOConfig and no GRPOTrainer, but {trainer}\\."
+    with pytest.raises(ConfigError, match=message):
+        migrate(tmp_path, text)
