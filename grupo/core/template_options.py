@@ -1,4 +1,4 @@
-"""What a chat template reads beside the messages, as keys of a message: tools and arguments.
+"""Options of a chat template, as keys of a message: descriptions of tools, and arguments.
 
 A prompt is the only thing that travels from a task through samplers and environments to the
 policy. The options of its template therefore stand in one of its messages.
