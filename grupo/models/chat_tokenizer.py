@@ -8,7 +8,12 @@ from typing import Any, NamedTuple
 from transformers import PreTrainedTokenizerBase
 
 from grupo.core.media import media_of
-from grupo.core.template_options import TEMPLATE_KWARGS, TemplateOptions, split_options
+from grupo.core.template_options import (
+    TEMPLATE_KWARGS,
+    TemplateOptions,
+    shortest_prompt,
+    split_options,
+)
 from grupo.core.types import Message, Observation, Rollout
 from grupo.models.chat_history import ChatSoFar, answer_text, chat_so_far, end_of_answer
 from grupo.models.chat_template import check_template_kwargs, render_chat
@@ -19,6 +24,7 @@ from grupo.util.rust_panics import rust_errors
 REPLACEMENT_CHARACTER = "\ufffd"  # decoders emit it for a character with missing bytes
 REASONING_WORDS = ("think", "reason", "analysis")  # in templates of models that reason at length
 SYSTEM_ROLES = ("system", "developer")
+USER: tuple[Message, ...] = ({"role": "user", "content": "?"},)
 ANSWER_PLACEHOLDER = "ANSWER-OF-THE-POLICY"  # an answer, when a template renders a later message
 
 
@@ -243,15 +249,14 @@ class ChatTokenizer:
         return bool(tokens) and tokens[0] in self.eos_token_ids
 
     def _encode_followup(self, rollout: Rollout, messages: list[dict[str, Any]]) -> tuple[int, ...]:
-        """Tokens that the template adds after an answer to plain text: its end token and messages.
+        """Tokens that the template adds after an answer whose context is no rendered chat.
 
-        The template renders a placeholder in place of the answer.
+        These are its end token and the messages. A placeholder stands in place of the answer, and a
+        short question with the options of the first prompt in place of all before it.
         """
-        answered = [
-            {"role": "user", "content": "?"},
-            {"role": "assistant", "content": ANSWER_PLACEHOLDER},
-        ]
-        rendered = self.render_prompt([*answered, *messages])
+        first = shortest_prompt(self._as_messages(rollout.turns[0][0]) or USER)
+        answer = {"role": "assistant", "content": ANSWER_PLACEHOLDER}
+        rendered = self.render_prompt([*first, answer, *messages])
         _, placeholder, suffix = rendered.partition(ANSWER_PLACEHOLDER)
         if not placeholder:
             raise ConfigError("prompt: the chat template leaves answers out before later messages.")
