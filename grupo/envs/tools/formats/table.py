@@ -1,0 +1,38 @@
+"""All formats of tool calls, and the one that a chat template uses."""
+
+from typing import Literal
+
+from grupo.envs.tools.formats.call import ToolFormat
+from grupo.envs.tools.formats.gemma import GEMMA
+from grupo.envs.tools.formats.harmony import HARMONY
+from grupo.envs.tools.formats.hermes import HERMES
+from grupo.envs.tools.formats.llama import LLAMA
+from grupo.envs.tools.formats.mistral import MISTRAL
+from grupo.envs.tools.formats.pythonic import PYTHONIC
+from grupo.envs.tools.formats.react import REACT
+
+FormatName = Literal["auto", "harmony", "mistral", "hermes", "llama", "pythonic", "gemma", "react"]
+# of two markers in one template, the first counts
+FORMATS = {
+    tool_format.name: tool_format
+    for tool_format in (HARMONY, MISTRAL, HERMES, LLAMA, PYTHONIC, GEMMA, REACT)
+}
+OTHER_FORMS = ("<function=", "<|tool_call|>", "<start_function_call>")  # XML, Phi-4, FunctionGemma
+DEFAULT_FORMAT = HERMES  # of policies that no chat template describes
+
+
+def format_named(name: FormatName) -> ToolFormat:
+    """The format of a name; that of "auto" outside of a run."""
+    return DEFAULT_FORMAT if name == "auto" else FORMATS[name]
+
+
+def format_of_template(template: str) -> ToolFormat | None:
+    """The format that models with a chat template write; None if no format here is theirs.
+
+    >>> format_of_template("{{ '[TOOL_CALLS]' }}").name
+    'mistral'
+    """
+    if any(form in template for form in OTHER_FORMS):
+        return None
+    marked = (f for f in FORMATS.values() if f.marker and f.marker in template)
+    return next(marked, None)
