@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from grupo.config.tool_formats import with_tool_formats
 from grupo.config.validate import check_recipe
 from grupo.distributed.base import SINGLE_RANK, Ranks
 from grupo.distributed.exchange import (
@@ -85,6 +86,7 @@ def create_trainer(
 
     With several ranks, the first rank creates and writes the folder, and the other ranks read it.
     """
+    recipe = with_tool_formats(recipe)
     check_recipe(recipe)
     if ranks.rank == 0:
         RunFolder.check_empty(run)

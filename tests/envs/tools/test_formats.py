@@ -125,7 +125,7 @@ def test_a_hundred_thousand_brackets_are_read_in_a_moment(name, fragment):
         ("gemma", "```tool_code\n```", "there is no call"),
         ("gemma", "```tool_code\nx = add(a=1)\n```", "x = add(a=1) is no call"),
         ("harmony", "<|channel|>commentary to=functions.add<|message|>{", "a call ends with"),
-        ("harmony", "<|channel|>commentary to=add<|message|>{<|call|>", "not JSON"),
+        ("harmony", "<|channel|>commentary to=functions.f<|message|>{<|call|>", "not JSON"),
         ("react", "Action: add\nAction Input: a=1\nObservation:", "not JSON"),
     ],
 )
@@ -138,6 +138,13 @@ def test_calls_within_thoughts_are_no_calls():
     inner, outer = write_call("hermes", "add", a=1), write_call("hermes", "add", a=2)
     assert calls("hermes", f"<think>{inner}?</think>{outer}") == [("add", {"a": 2})]
     assert calls("hermes", f"<think>{inner}</think>No.") == []
+
+
+def test_a_tag_may_hold_a_list_of_calls():
+    items = [{"name": "add", "arguments": {"a": 1}}, {"name": "now", "arguments": {}}]
+    text = f"<tool_call>{json.dumps(items)}</tool_call>"
+    assert calls("hermes", text) == [("add", {"a": 1}), ("now", {})]
+    assert calls("hermes", "<tool_call>[]</tool_call>") == []
 
 
 def test_mistral_writes_a_list_or_a_name_before_each_call():
@@ -161,6 +168,7 @@ def test_harmony_may_name_the_recipient_before_the_channel():
     text = ' to=functions.add<|channel|>commentary json<|message|>{"a": 1}<|call|>'
     assert calls("harmony", text) == [("add", {"a": 1})]
     assert parse("harmony", "<|channel|>final<|message|>Write to=functions.add.") == []
+    assert parse("harmony", text.replace("functions.add", "browser.search")) == []
 
 
 def test_what_a_policy_writes_after_its_own_observation_is_no_call():

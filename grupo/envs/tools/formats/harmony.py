@@ -12,7 +12,7 @@ from grupo.envs.tools.formats.call import ToolCall, ToolFormat, json_value
 
 CHANNEL, MESSAGE, _, CALL, START, END = MARKERS
 TOKENS = re.compile("|".join(map(re.escape, (MESSAGE, CALL, START, END))))
-RECIPIENT = re.compile(r"\bto=(?:functions\.)?([^\s<]+)")
+RECIPIENT = re.compile(r"\bto=functions\.([^\s<]+)")
 
 
 def parse_harmony(text: str) -> Iterator[ToolCall]:

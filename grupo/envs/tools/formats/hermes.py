@@ -1,6 +1,7 @@
-"""JSON in tags, as Hermes 2 Pro, Qwen 2.5 and Qwen 3 write it.
+"""JSON in tags, as Hermes 2 Pro, Qwen 2.5 and Qwen 3 write it; SmolLM2 has lists in the tags.
 
-Source: the chat templates of NousResearch/Hermes-2-Pro-Llama-3-8B and Qwen/Qwen2.5-7B-Instruct.
+Source: the chat templates of NousResearch/Hermes-2-Pro-Llama-3-8B and Qwen/Qwen2.5-7B-Instruct, and
+the prompt for function calling in the card of HuggingFaceTB/SmolLM2-1.7B-Instruct.
 """
 
 from collections.abc import Iterator
@@ -36,18 +37,20 @@ def parse_hermes(text: str) -> Iterator[ToolCall]:
         if close < 0:
             yield ToolCall(start, limit, error=f"a call ends with {CLOSE_TAG}")
         else:
-            yield _read_call(text, start, close)
+            yield from _read_calls(text, start, close)
         start = following
 
 
-def _read_call(text: str, start: int, close: int) -> ToolCall:
-    """The call between the tags that begin at these places."""
+def _read_calls(text: str, start: int, close: int) -> Iterator[ToolCall]:
+    """The call between the tags that begin at these places, or those of a list."""
     end = close + len(CLOSE_TAG)
     try:
         value = json_value(text[start + len(OPEN_TAG) : close])
     except ValueError as error:
-        return ToolCall(start, end, error=str(error))
-    return call_of_object(value, start, end)
+        yield ToolCall(start, end, error=str(error))
+        return
+    for call in value if isinstance(value, list) else [value]:
+        yield call_of_object(call, start, end)
 
 
 HERMES = ToolFormat("hermes", parse_hermes, marker=OPEN_TAG, prompt=PROMPT)
