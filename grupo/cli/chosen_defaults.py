@@ -84,8 +84,9 @@ def recipe_with_defaults(args: RecipeArgs, epochs: float = 0.0) -> ChosenRecipe:
     else:  # tasks that are not held out any more are trained on
         chosen = ChosenRecipe(sized, [], *load_tasks(sized))
     chosen = _with_other_choices(chosen, args, epochs)
-    recipe = with_tool_formats(chosen.recipe)
-    return replace(chosen, recipe=recipe, choices=[*chosen.choices, *evaluation])
+    if not quickstart.needs_toy_model(chosen.recipe):  # the run trains the model first
+        chosen = replace(chosen, recipe=with_tool_formats(chosen.recipe))
+    return replace(chosen, choices=[*chosen.choices, *evaluation])
 
 
 def _with_other_choices(chosen: ChosenRecipe, args: RecipeArgs, epochs: float) -> ChosenRecipe:

@@ -1,7 +1,7 @@
 """Special tokens that structure tool calls; the texts of responses keep them.
 
-A tokenizer drops special tokens from a text. Those of a tool call would be missed by whoever parses
-it, so a text keeps the tokens of each set whose first token is special in the tokenizer.
+A tokenizer drops special tokens from a text. A parser of tool calls needs some of them, so a text
+keeps the tokens of each set whose first token is special in the tokenizer.
 """
 
 HERMES = ("<tool_call>", "</tool_call>")

@@ -1,4 +1,4 @@
-"""What a policy's chat template says about tools, before the policy is loaded."""
+"""Chat templates of policies that are not loaded yet: whether they describe tools."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
@@ -50,7 +50,7 @@ def _templates(policy: object) -> Iterator[ToolTemplate]:
             yield from _templates(spec)
     if isinstance(policy, CausalSpec):
         tokenizer = with_template_file(_tokenizer(policy), policy.chat_template)
-        text = str(tokenizer.get_chat_template(tools=ANY_TOOL)) if tokenizer.chat_template else ""
+        text = tokenizer.get_chat_template(tools=ANY_TOOL) if tokenizer.chat_template else ""
         with loader_errors("chat_template"):
             reads_tools = "tools" in _get_template_variables(text)
         yield ToolTemplate(text, policy.apply_chat_template, reads_tools, policy.stop_strings)

@@ -8,6 +8,7 @@ from grupo.envs import MultiTurn, RewardTerm, SingleTurn
 from grupo.envs.tools import ParsedCalls, Toolbox
 from grupo.methods.grpo import grpo
 from grupo.models.multi_policy_spec import MultiPolicy, RolePolicy
+from grupo.rewards import ExactMatch
 from grupo.tasks import ReasoningGym
 from grupo.util.errors import ConfigError
 from tests.helpers.paths import ROOT
@@ -87,7 +88,11 @@ def test_rewards_that_read_calls_get_the_same_format(model):
 
 
 def test_a_recipe_without_tools_reads_no_model():
-    recipe = Recipe(CausalLM("missing"), SingleTurn(()), ReasoningGym("chain_sum"))
+    recipe = Recipe(
+        CausalLM("missing"),
+        SingleTurn((RewardTerm("correct", ExactMatch()),)),
+        ReasoningGym("chain_sum"),
+    )
     assert with_tool_formats(recipe) is recipe
 
 

@@ -3,11 +3,10 @@
 One module has one format; `table` has all of them, and chooses one by a chat template.
 """
 
-from grupo.envs.tools.formats.call import ToolCall, ToolFormat
+from grupo.envs.tools.formats.call import FormatName, ToolCall, ToolFormat
 from grupo.envs.tools.formats.table import (
     DEFAULT_FORMAT,
     FORMATS,
-    FormatName,
     format_named,
     format_of_template,
 )

@@ -4,8 +4,10 @@ import json
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
+# "auto" stands for the format of the policy's chat template
+FormatName = Literal["auto", "harmony", "mistral", "hermes", "llama", "pythonic", "gemma", "react"]
 DECODER = json.JSONDecoder()
 CALL_ID = re.compile(r"[A-Za-z0-9]{9}")  # Mistral's template accepts no other
 
@@ -47,7 +49,7 @@ class ToolFormat:
             itself.
     """
 
-    name: str
+    name: FormatName
     parse: Callable[[str], Iterator[ToolCall]]
     marker: str = ""
     prompt: str = ""

@@ -11,7 +11,7 @@ from grupo.envs.tools.formats.call import ToolCall, ToolFormat, call_of_object, 
 
 (PYTHON_TAG,) = MARKERS
 BEGINS_CALL = re.compile(r'\s*\{\s*"(?:name|type)"\s*:')
-SEPARATOR = re.compile(r"[\s;,]*")
+NEXT_OBJECT = re.compile(r"[\s;,]*(?=\{)")
 MARKER = '"parameters": dictionary of argument name and its value'
 
 PROMPT = """You may call these functions:
@@ -50,8 +50,8 @@ def parse_llama(text: str) -> Iterator[ToolCall]:
 
 def _next_object(text: str, place: int) -> int | None:
     """Where an object begins, after separators; None if something else follows."""
-    begin = SEPARATOR.match(text, place).end()
-    return begin if text.startswith("{", begin) else None
+    found = NEXT_OBJECT.match(text, place)
+    return found.end() if found else None
 
 
 LLAMA = ToolFormat("llama", parse_llama, marker=MARKER, prompt=PROMPT)

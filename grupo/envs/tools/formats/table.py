@@ -1,8 +1,6 @@
 """All formats of tool calls, and the one that a chat template uses."""
 
-from typing import Literal
-
-from grupo.envs.tools.formats.call import ToolFormat
+from grupo.envs.tools.formats.call import FormatName, ToolFormat
 from grupo.envs.tools.formats.gemma import GEMMA
 from grupo.envs.tools.formats.harmony import HARMONY
 from grupo.envs.tools.formats.hermes import HERMES
@@ -11,13 +9,13 @@ from grupo.envs.tools.formats.mistral import MISTRAL
 from grupo.envs.tools.formats.pythonic import PYTHONIC
 from grupo.envs.tools.formats.react import REACT
 
-FormatName = Literal["auto", "harmony", "mistral", "hermes", "llama", "pythonic", "gemma", "react"]
 # of two markers in one template, the first counts
-FORMATS = {
+FORMATS: dict[str, ToolFormat] = {
     tool_format.name: tool_format
     for tool_format in (HARMONY, MISTRAL, HERMES, LLAMA, PYTHONIC, GEMMA, REACT)
 }
-OTHER_FORMS = ("<function=", "<|tool_call|>", "<start_function_call>")  # XML, Phi-4, FunctionGemma
+# forms that no format here reads: XML of Qwen3-Coder and GLM, Phi-4, FunctionGemma
+OTHER_FORMS = ("<function=", "<arg_key>", "<|tool_call|>", "<start_function_call>")
 DEFAULT_FORMAT = HERMES  # of policies that no chat template describes
 
 
@@ -27,7 +25,7 @@ def format_named(name: FormatName) -> ToolFormat:
 
 
 def format_of_template(template: str) -> ToolFormat | None:
-    """The format that models with a chat template write; None if no format here is theirs.
+    """The format that models with a chat template write; None if it is none of these formats.
 
     >>> format_of_template("{{ '[TOOL_CALLS]' }}").name
     'mistral'
