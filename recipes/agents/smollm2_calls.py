@@ -16,7 +16,7 @@ from grupo.envs.tools import Toolbox
 from grupo.rollouts.evaluate import run_rollouts
 
 TEMPLATE = Path(__file__).with_name("smollm2_tools.jinja")
-TASKS = 50
+TASKS = 20
 CALLS = {
     "tool_calls": "ran",
     "arguments": "unfit arguments",
@@ -67,12 +67,12 @@ def recipe_of(tool_format: str, chat_template: str = "") -> Recipe:
     toolbox = Toolbox((add, multiply, count_letters), format=tool_format)
     policy = CausalLM(
         "smollm2",
-        max_new_tokens=96,
+        max_new_tokens=48,
         apply_chat_template=True,
         chat_template=chat_template,
         stop_strings=toolbox.stop_strings,
     )
-    env = MultiTurn(toolbox, (RewardTerm("correct", contains_answer),), max_turns=3)
+    env = MultiTurn(toolbox, (RewardTerm("correct", contains_answer),), max_turns=2)
     return with_tool_formats(Recipe(policy, env, questions()))
 
 

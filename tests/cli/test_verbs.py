@@ -58,7 +58,7 @@ def test_a_dry_run_shows_the_format_of_tool_calls(grupo, home):
     code, out, err = grupo("tools.py", "--dry-run")
     assert code == 0
     assert "tools: calls in the format 'pythonic', described by the prompt" in err
-    assert "described_by = \"prompt\"" in out
+    assert 'described_by = "prompt"' in out
 
 
 def test_dry_run_prints_recipe_and_step_and_trains_nothing(grupo, home):

@@ -119,6 +119,8 @@ def test_policies_with_different_formats_need_a_name(model):
     policies = MultiPolicy(one, (RolePolicy("critic", other),))
     with pytest.raises(ConfigError, match=r"the policies' chat templates use hermes, llama"):
         with_tool_formats(recipe_of(policies, Toolbox((add,))))
+    env = with_tool_formats(recipe_of(policies, Toolbox((add,), format="pythonic"))).env
+    assert env.env_factory.described_by == "prompt"
 
 
 def test_the_choice_is_described_in_a_line(model):
