@@ -171,6 +171,14 @@ def test_harmony_may_name_the_recipient_before_the_channel():
     assert parse("harmony", text.replace("functions.add", "browser.search")) == []
 
 
+def test_harmony_has_a_recipient_in_the_header_of_a_message_only():
+    call = ' to=functions.add<|message|>{"a": 1}<|call|>'
+    thought = "<|channel|>analysis<|message|>I add.<|end|>"
+    assert parse("harmony", call) == []  # on no channel
+    assert parse("harmony", thought + call) == []  # in no message of its own
+    assert calls("harmony", f"{thought}<|start|>assistant{call}") == [("add", {"a": 1})]
+
+
 def test_what_a_policy_writes_after_its_own_observation_is_no_call():
     action = 'Action: add\nAction Input: {"a": 1}\n'
     assert calls("react", f"{action}Observation: 5\n{action}") == [("add", {"a": 1})]

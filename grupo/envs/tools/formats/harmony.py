@@ -10,8 +10,8 @@ from itertools import pairwise
 from grupo.core.call_markers import HARMONY as MARKERS
 from grupo.envs.tools.formats.call import ToolCall, ToolFormat, json_value
 
-CHANNEL, MESSAGE, _, CALL, START, END = MARKERS
-TOKENS = re.compile("|".join(map(re.escape, (MESSAGE, CALL, START, END))))
+CHANNEL, MESSAGE, _, CALL, START, _ = MARKERS
+NEXT = re.compile(re.escape(f"{START}assistant"))  # the prompt ends with it, too
 RECIPIENT = re.compile(r"\bto=functions\.([^\s<]+)")
 
 
@@ -25,40 +25,30 @@ def parse_harmony(text: str) -> Iterator[ToolCall]:
     >>> [(call.name, call.arguments) for call in parse_harmony(text)]
     [('add', {'a': 1})]
     """
-    start = 0  # the prompt ends with <|start|>assistant: the first header begins after it
-    tokens = [*TOKENS.finditer(text), None]
-    for token, following in pairwise(tokens):
-        assert token
-        if token[0] == MESSAGE:
-            yield from _read_message(text, start, token, following)
-        start = token.start() if token[0] == START else token.end()
+    if CHANNEL not in text:
+        return
+    ends = [next_message.start() for next_message in NEXT.finditer(text)]
+    for start, end in pairwise([0, *ends, len(text)]):
+        yield from _read_message(text, start, end)
 
 
-def _read_message(
-    text: str, start: int, token: re.Match[str], following: re.Match[str] | None
-) -> Iterator[ToolCall]:
-    """The call of a message, if it is addressed to a function.
-
-    Args:
-        text: The whole text.
-        start: Where the header of the message begins.
-        token: The `<|message|>` after the header.
-        following: The token that ends the message; None if the text ends before.
-    """
-    recipient = RECIPIENT.search(text[start : token.start()])
+def _read_message(text: str, start: int, end: int) -> Iterator[ToolCall]:
+    """The call in a message between these places, if it is addressed to a function."""
+    header_end = text.find(MESSAGE, start, end)
+    recipient = RECIPIENT.search(text, start, max(start, header_end))
     if not recipient:
         return
-    name = recipient[1]
-    if not following or following[0] != CALL:
-        end = following.start() if following else len(text)
+    name, body = recipient[1], header_end + len(MESSAGE)
+    close = text.find(CALL, body, end)
+    if close < 0:
         yield ToolCall(start, end, name, error=f"a call ends with {CALL}")
         return
     try:
-        arguments = json_value(text[token.end() : following.start()])
+        arguments = json_value(text[body:close])
     except ValueError as error:
-        yield ToolCall(start, following.end(), name, error=str(error))
+        yield ToolCall(start, close + len(CALL), name, error=str(error))
     else:
-        yield ToolCall(start, following.end(), name, arguments)
+        yield ToolCall(start, close + len(CALL), name, arguments)
 
 
 HARMONY = ToolFormat("harmony", parse_harmony, marker=CHANNEL)
