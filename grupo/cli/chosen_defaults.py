@@ -21,6 +21,7 @@ from grupo.config.evaluation_choice import choose_evaluation
 from grupo.config.precision_choice import choose_precision
 from grupo.config.run_work import RunWork
 from grupo.config.supervised import answers_of
+from grupo.config.tool_formats import with_tool_formats
 from grupo.config.validate_tasks import load_tasks
 from grupo.core.types import Task
 from grupo.models.base import PolicySpec
@@ -83,6 +84,8 @@ def recipe_with_defaults(args: RecipeArgs, epochs: float = 0.0) -> ChosenRecipe:
     else:  # tasks that are not held out any more are trained on
         chosen = ChosenRecipe(sized, [], *load_tasks(sized))
     chosen = _with_other_choices(chosen, args, epochs)
+    if not quickstart.needs_toy_model(chosen.recipe):  # the run trains the model first
+        chosen = replace(chosen, recipe=with_tool_formats(chosen.recipe))
     return replace(chosen, choices=[*chosen.choices, *evaluation])
 
 

@@ -17,6 +17,7 @@ from grupo.config.memory_estimate import estimate_memory, step_size
 from grupo.config.run_work import RunWork
 from grupo.config.supervised import length_limit
 from grupo.config.time_estimate import measure_speed
+from grupo.config.tool_formats import tool_notes
 from grupo.config.validate import check_tasks
 from grupo.config.validate_tasks import task_notes
 from grupo.distributed.start import number_of_ranks
@@ -77,6 +78,7 @@ def dry_run_lines(chosen: ChosenRecipe) -> Iterator[str]:
             yield note
     yield from task_notes(recipe, tasks, eval_tasks)
     yield from method_notes(recipe)
+    yield from tool_notes(recipe)
     lengths = chosen.lengths
     # prompts with pictures take long to encode, and have no estimates
     if prompt_limit and not isinstance(recipe.policy, VisionLM):

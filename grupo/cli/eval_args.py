@@ -9,6 +9,7 @@ from grupo.cli.fields import Fields, split_arguments
 from grupo.cli.paths import last_run
 from grupo.config.defaults import measure_tasks, with_choices
 from grupo.config.success import with_default_reward_term
+from grupo.config.tool_formats import with_tool_formats
 from grupo.config.validate import check_recipe, check_tasks
 from grupo.core.serialization import objects_in_memory
 from grupo.core.types import Task
@@ -80,7 +81,7 @@ class EvalArgs:
         tasks = self._tasks(recipe, count)
         choices = defaults_for(recipe, args, measure_tasks(tasks))
         choices = [choice for choice in choices if choice.field in GENERATION_FIELDS]
-        recipe = with_choices(recipe, choices)
+        recipe = with_tool_formats(with_choices(recipe, choices))
         check_recipe(recipe)
         for choice in choices:
             print_error(str(choice))

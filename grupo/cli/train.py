@@ -220,6 +220,7 @@ def _run_folder(run: str, resume_if_exists: bool) -> tuple[Path, bool]:
 def _train_new_run(chosen: "ChosenRecipe", folder: Path, callback: "Callback") -> None:
     from grupo.cli.cost_lines import cost_lines, method_notes
     from grupo.cli.displays import ensure_toy_model
+    from grupo.config.tool_formats import tool_notes
     from grupo.distributed.exchange import exchange_json
     from grupo.distributed.start import launched_ranks
     from grupo.training.resume.run_folder import RunFolder
@@ -239,7 +240,8 @@ def _train_new_run(chosen: "ChosenRecipe", folder: Path, callback: "Callback") -
         trainer = create_trainer(recipe, folder, callback, ranks)
         with trainer.lock:
             if is_rank_0():
-                for line in (*method_notes(recipe), *cost_lines(recipe, chosen.lengths)):
+                notes = (*method_notes(recipe), *tool_notes(recipe))
+                for line in (*notes, *cost_lines(recipe, chosen.lengths)):
                     print_line(line)
             summary = trainer()
         _print_summary(folder, summary)

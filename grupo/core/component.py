@@ -1,8 +1,9 @@
 """Components: frozen dataclasses, mostly callable, that print as the code that makes them."""
 
+import operator
 import typing
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import Field, dataclass, fields, is_dataclass
+from dataclasses import Field, dataclass, fields, is_dataclass, replace
 from functools import cache
 from types import BuiltinFunctionType, FunctionType
 from typing import Any, TypeVar, dataclass_transform
@@ -183,6 +184,28 @@ def walk(value: object, leaves: tuple[type, ...] = ()) -> Iterator[object]:
     yield value
     for child in () if isinstance(value, leaves) else _children(value):
         yield from walk(child, leaves)
+
+
+def map_components(value: Any, function: Callable[[Any], Any]) -> Any:
+    """The value with every component in it replaced by a function of it, the inner ones first.
+
+    Components in tuples are replaced, too.
+
+    >>> from grupo.algo.advantages import ClampAdvantage, chain
+    >>> clamped = chain(ClampAdvantage(0.0, 1.0), ClampAdvantage(0.0, 2.0))
+    >>> narrow = lambda part: ClampAdvantage(0.0, 0.5) if isinstance(part, ClampAdvantage) else part
+    >>> map_components(clamped, narrow) == chain(*[ClampAdvantage(0.0, 0.5)] * 2)
+    True
+    """
+    if type(value) is tuple:
+        items = tuple(map_components(item, function) for item in value)
+        return value if all(map(operator.is_, items, value)) else items
+    if not is_component(value):
+        return value
+    inner = component_fields(value)
+    mapped = {name: map_components(item, function) for name, item in inner.items()}
+    changed = {name: item for name, item in mapped.items() if item is not inner[name]}
+    return function(replace(value, **changed) if changed else value)
 
 
 def _children(value: object) -> list[object]:

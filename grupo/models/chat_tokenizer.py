@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 from transformers import PreTrainedTokenizerBase
 
+from grupo.core.call_markers import kept_markers
 from grupo.core.media import media_of
 from grupo.core.template_options import (
     TEMPLATE_KWARGS,
@@ -140,7 +141,9 @@ class ChatTokenizer:
         return self._tokenize(text, starts_text=False)
 
     def decode(self, tokens: Sequence[int], prefix: Sequence[int] = ()) -> str:
-        """Text that `tokens` add after `prefix`, without special tokens and soft tokens.
+        """Text that `tokens` add after `prefix`, without soft tokens and most special tokens.
+
+        Special tokens that structure tool calls stay in the text: `grupo.core.call_markers`.
 
         A character belongs to the token that completes it, so texts concatenate as tokens do.
         """
@@ -148,9 +151,18 @@ class ChatTokenizer:
         return self._decode((*prefix, *tokens))[len(prefix_text) :]
 
     def _decode(self, tokens: Sequence[int]) -> str:
-        hard_tokens = [token for token in tokens if isinstance(token, int)]
-        text = str(self.tokenizer.decode(hard_tokens, skip_special_tokens=True))
+        dropped = self._dropped_tokens
+        shown = [t for t in tokens if isinstance(t, int) and t not in (dropped or ())]
+        text = str(self.tokenizer.decode(shown, skip_special_tokens=dropped is None))
         return text.rstrip(REPLACEMENT_CHARACTER)
+
+    @cached_property
+    def _dropped_tokens(self) -> frozenset[int] | None:
+        """The special tokens without those that texts keep; None if texts keep none."""
+        added = self.tokenizer.added_tokens_decoder
+        special = {token.content: number for number, token in added.items() if token.special}
+        markers = kept_markers(frozenset(special))
+        return frozenset(special[text] for text in special.keys() - markers) if markers else None
 
     def _tokenize(self, text: str, *, starts_text: bool) -> tuple[int, ...]:
         return self._cached_tokens(text, starts_text)

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from grupo.config.success import with_default_reward_term
+from grupo.config.tool_formats import with_tool_formats
 from grupo.core.media import Media
 from grupo.core.response_use import generation_only
 from grupo.core.types import Group, Rollout, Task
@@ -128,6 +129,7 @@ def sample_collection(
         ranks: The processes that share the rollouts. Every rank returns the groups of all tasks.
         sampler: Generates the group of a task. None generates independent rollouts.
     """
+    recipe = with_tool_formats(recipe)
     sampler = sampler or GroupSampler(attempts, recipe.evaluation.turn_strategy)
     group_size = sampler.group_size if isinstance(sampler, FixedGroupSize) else 0
     tasks_at_once = max(1, ROLLOUTS_AT_ONCE // (group_size or attempts))

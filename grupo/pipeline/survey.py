@@ -5,6 +5,7 @@ from time import perf_counter
 from typing import Any
 
 from grupo.config.success import with_default_reward_term
+from grupo.config.tool_formats import with_tool_formats
 from grupo.distributed.base import Ranks
 from grupo.evidence.survey import survey_tasks, write_survey
 from grupo.pipeline.data_stage import new_data_file, sampling_inputs
@@ -28,6 +29,7 @@ def write_stage_survey(
         ranks: The processes that share the rollouts. Rank 0 writes the survey.
     """
     started_at = perf_counter()
+    recipe = with_tool_formats(recipe)
     success = with_default_reward_term(recipe.evaluation.success, recipe.env)
     with sampling_inputs(recipe, max_tasks, callback, ranks) as inputs:
         batches_of_rows = survey_tasks(

@@ -10,7 +10,9 @@ from grupo.core.component import component
 from grupo.core.types import Observation, Task
 from grupo.envs import GameEnv, MultiTurn, RewardTerm, StepResult
 from grupo.envs.tools import Toolbox
-from grupo.envs.tools.tool_calls import CLOSE_TAG, OPEN_TAG, Tool, ToolCallError, parse_calls
+from grupo.envs.tools.formats import ToolCall
+from grupo.envs.tools.formats.hermes import CLOSE_TAG, OPEN_TAG, parse_hermes
+from grupo.envs.tools.tool_calls import Tool
 from grupo.rewards import AfterMarker, ExactMatch
 from grupo.toy.multi_turn_lm import ToyMultiTurnLM
 from grupo.util.rng import derive_key, make_rng
@@ -188,13 +190,14 @@ class MockToolEnv:
         """A random result for every call, or its error; the session is done without a call."""
         rng = make_rng(0, self.task_key, text)
         results = [
-            self._format_result(call, rng.choice(self.family.answers)) for call in parse_calls(text)
+            self._format_result(call, rng.choice(self.family.answers))
+            for call in parse_hermes(text)
         ]
         return StepResult("\n".join(results), done=not results)
 
-    def _format_result(self, call: object, answer: str) -> str:
-        if isinstance(call, ToolCallError):
-            return f"error: {call}"
+    def _format_result(self, call: ToolCall, answer: str) -> str:
+        if call.error:
+            return f"error: malformed: {call.error}"
         return self.family.format_result(answer)
 
 

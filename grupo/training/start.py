@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from grupo.config.tool_formats import with_tool_formats
 from grupo.config.validate import check_recipe
 from grupo.distributed.base import SINGLE_RANK, Ranks
 from grupo.distributed.exchange import (
@@ -84,6 +85,7 @@ def create_trainer(
 
     With several ranks, rank 0 creates and writes the folder, and the other ranks only read it.
     """
+    recipe = with_tool_formats(recipe)
     check_recipe(recipe)
     if ranks.rank == 0:
         RunFolder.check_empty(run)
@@ -126,7 +128,7 @@ def _learner_of_run(
     if recipe.early_stopping.max_seconds:
         step_durations = RecordedDurations(run / STEP_DURATIONS_FILE, is_writer=ranks.rank == 0)
     return Learner(
-        recipe,
+        with_tool_formats(recipe),  # the runs of a comparison are created without a model
         ranks,
         recipe_of_step=recipe_of_step,
         segments=SegmentFiles(run),

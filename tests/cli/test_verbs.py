@@ -45,6 +45,22 @@ def test_default_command_is_train(grupo):
         assert grupo(*arguments)[:2] == grupo("train", *arguments)[:2]
 
 
+def test_a_dry_run_shows_the_format_of_tool_calls(grupo, home):
+    lines = ("def add(a: int) -> int:", "    return a", "", "RECIPE = RECIPE.replace(")
+    toolbox = "    env=MultiTurn(Toolbox((add,), format='pythonic'))\n)"
+    imports = (
+        "from recipe import RECIPE",
+        "from grupo.envs import MultiTurn",
+        "from grupo.envs.tools import Toolbox",
+        "",
+    )
+    (home / "tools.py").write_text("\n".join((*imports, *lines, toolbox)))
+    code, out, err = grupo("tools.py", "--dry-run")
+    assert code == 0
+    assert "tools: calls in the format 'pythonic', described by the prompt" in err
+    assert 'described_by = "prompt"' in out
+
+
 def test_dry_run_prints_recipe_and_step_and_trains_nothing(grupo, home):
     before = sorted(home.iterdir())
     code, out, err = grupo("recipe.py", "--dry-run", "--method.updates", "Updates(2, 2)")

@@ -114,8 +114,24 @@ def echo(text: str) -> str:
 
 def test_a_long_result_is_truncated_and_an_empty_one_is_replaced():
     result = Toolbox((echo,), max_result_chars=5)().step(call("echo", text="abcdefgh"))
-    assert result.observation == "abcde"
+    assert result.observation == "abcde\n[the first 5 of 8 characters]"
+    assert result.counts["truncated_results"] == 1
     assert step(call("echo", text=""), echo)[0] == "(nothing)"
+
+
+def test_the_chat_template_is_given_the_schemas_where_it_describes_the_tools():
+    toolbox = Toolbox((add,), format="mistral")
+    (message,) = toolbox().reset(TASK)
+    assert (message["role"], message["content"]) == ("user", TASK.prompt)
+    (schema,) = message["tools"]
+    assert schema["function"]["name"] == "add"
+
+
+def test_only_a_template_describes_tools_in_formats_of_special_tokens():
+    with pytest.raises(ConfigError, match=r"format 'harmony'. Allowed: 'template', or the formats"):
+        Toolbox((add,), format="harmony", described_by="prompt")
+    with pytest.raises(ConfigError, match=r"'mistrl'.*mistral"):
+        Toolbox((add,), format="mistrl")
 
 
 def untyped(text):

@@ -15,7 +15,8 @@ from grupo.compare.budget import parse_budget
 from grupo.compare.update_budget import parse_update_rule
 from grupo.config.overrides import apply_overrides
 from grupo.core.serialization import from_data
-from grupo.envs.tools.tool_calls import ToolCallError, parse_calls, tool_spec
+from grupo.envs.tools.formats import FORMATS
+from grupo.envs.tools.tool_calls import ToolCallError, tool_spec
 from grupo.rewards.extract_answer import AfterMarker, InsideTag, last_boxed
 from grupo.storage import strict_json
 from grupo.tasks import parse_task_source
@@ -91,9 +92,10 @@ def _add(a: int, b: float = 0.5, c: str = "", d: bool = False) -> float:
 
 def _parse_answer(text: str) -> None:
     spec = tool_spec(_add)
-    for call in parse_calls(text):
-        if not isinstance(call, ToolCallError):
-            spec.validate_arguments(call[1])
+    for call in [call for form in FORMATS.values() for call in form.parse(text)]:
+        assert 0 <= call.start < call.end <= len(text)
+        if not call.error:
+            spec.validate_arguments(call.arguments)
     for extract in (last_boxed, AfterMarker("####"), InsideTag("answer")):
         assert isinstance(extract(text), str | None)
 

@@ -22,7 +22,7 @@ from grupo.core.types import Group, Rollout, Task
 from grupo.envs import RewardTerm, SingleTurn
 from grupo.envs.game_env import StepResult
 from grupo.envs.tools import Toolbox
-from grupo.envs.tools.tool_calls import CLOSE_TAG, OPEN_TAG
+from grupo.envs.tools.formats.hermes import CLOSE_TAG, OPEN_TAG
 from grupo.method import Method
 from grupo.models.flow_matching.unet import SmallFlow
 from grupo.rewards.image_shapes import rollout_image

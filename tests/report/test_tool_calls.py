@@ -4,7 +4,8 @@ import json
 
 import pytest
 
-from grupo.report.html.tool_calls import with_calls
+from grupo.envs.tools.formats import FORMATS
+from grupo.report.html.tool_calls import format_of_recipe, with_calls
 from tests.helpers.written_runs import response
 
 ADD = '<tool_call>{"name": "add", "arguments": {"a": 2, "why": "so"}}</tool_call>'
@@ -90,3 +91,20 @@ def test_any_argument_is_valid_strict_json(value):
 def test_rollout_without_calls_is_unchanged():
     responses = [response(["four"]), response(["five"], observation="no")]
     assert with_calls(responses) == responses
+
+
+def test_calls_are_found_in_the_format_of_the_run():
+    toolbox = {"component": "grupo.envs.tools.tool_env:Toolbox", "format": "mistral"}
+    recipe = {"env": {"component": "grupo.envs.multi_turn:MultiTurn", "env_factory": toolbox}}
+    items = ["So ", "[TOOL_CALLS]", "add", "[ARGS]", '{"a": "2"}', "</s>"]
+    (annotated,) = with_calls([response(items)], format_of_recipe(recipe))
+    call = {"name": "add", "arguments": [["a", "2"]]}
+    assert annotated["call_spans"] == [{"item_range": [1, 5], "calls": [call]}]
+
+
+@pytest.mark.parametrize(
+    "toolbox", [{}, {"format": "auto"}, {"format": ["mistral"]}, {"format": "unknown"}]
+)
+def test_the_format_of_other_recipes_is_that_of_hermes(toolbox):
+    data = {"component": "grupo.envs.tools.tool_env:Toolbox", **toolbox}
+    assert format_of_recipe({"env": [data]}) == FORMATS["hermes"]

@@ -25,7 +25,7 @@ class HasAnswerTag(PerRolloutReward):
 
 
 def rollout(text: str) -> Rollout:
-    return Rollout((("?", Response((), (), text=text)),))
+    return Rollout((("?", Response((1,), (0.0,), text=text)),))
 
 
 def scores(*texts: str, answer=LengthAwareBleu()):

@@ -1,17 +1,15 @@
-"""Tool calls in the policy's text, and the specification of a tool from its signature."""
+"""The specification of a tool from its signature, and the errors of its calls."""
 
 import inspect
 import json
 import typing
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
 from grupo.core.field_types import coerce_number, matches_type
 from grupo.util.errors import ConfigError, suggest
 
-OPEN_TAG = "<tool_call>"
-CLOSE_TAG = "</tool_call>"
 JSON_TYPES = {str: "string", int: "integer", float: "number", bool: "boolean"}
 Tool = Callable[..., object]
 
@@ -157,27 +155,3 @@ def tool_spec(tool: Tool) -> ToolSpec:
     description = inspect.getdoc(tool) or ""
     required = frozenset(p.name for p in parameters if p.default is p.empty)
     return ToolSpec(name, description, {p.name: hints[p.name] for p in parameters}, required, tool)
-
-
-def parse_calls(text: str) -> Iterator[tuple[str, object] | ToolCallError]:
-    """Every call in a text, in order: its name and arguments, or the error of a malformed one.
-
-    >>> list(parse_calls('So: <tool_call>{"name": "add", "arguments": {"a": 2}}</tool_call>'))
-    [('add', {'a': 2})]
-    """
-    for segment in text.split(OPEN_TAG)[1:]:
-        call, close_tag, _ = segment.partition(CLOSE_TAG)
-        if close_tag:
-            yield _parse_call(call)
-        else:
-            yield ToolCallError("malformed", f"a call ends with {CLOSE_TAG}")
-
-
-def _parse_call(text: str) -> tuple[str, object] | ToolCallError:
-    try:
-        call = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        return ToolCallError("malformed", f"not JSON: {error}")
-    if not isinstance(call, dict) or not isinstance(call.get("name"), str):
-        return ToolCallError("malformed", 'Allowed: {"name": ..., "arguments": {...}}')
-    return call["name"], call.get("arguments", {})

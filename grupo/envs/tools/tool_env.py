@@ -1,72 +1,107 @@
 """An environment in which the policy calls tools, until it answers without a call."""
 
+import json
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from typing import Literal
 
 from grupo.core.component import component
 from grupo.core.message_content import append_to
 from grupo.core.ranges import PositiveInt
-from grupo.core.types import Observation, Task
+from grupo.core.template_options import with_tools
+from grupo.core.types import Message, Observation, Task
 from grupo.envs.game_env import StepResult
+from grupo.envs.tools.formats import (
+    DEFAULT_FORMAT,
+    FORMATS,
+    FormatName,
+    ToolCall,
+    ToolFormat,
+    format_named,
+)
 from grupo.envs.tools.tool_calls import (
-    CLOSE_TAG,
-    OPEN_TAG,
     CallableTool,
     Tool,
     ToolCallError,
     ToolProvider,
-    parse_calls,
     tool_specs,
 )
 from grupo.util.errors import ConfigError, suggest
 
-TOOLS_PROMPT = f"""# Tools
-
-You may call these functions:
-<tools>
-{{tools}}
-</tools>
-Write each call as JSON: {OPEN_TAG}{{{{"name": ..., "arguments": {{{{...}}}}}}}}{CLOSE_TAG}"""
-
 
 @component
 class Toolbox:
-    """Environment factory for tool use; pass it to `MultiTurn(Toolbox(...), role="tool")`.
+    """Environment factory for tool use; pass it to `MultiTurn(Toolbox(...))`.
 
-    The first observation describes the tools and then gives the task's prompt. The policy writes
-    calls in the format of Hermes and Qwen. The result of a malformed or failing call is one line
-    that begins with "error:". Reward terms count the calls: `tool_calls` that ran, and `malformed`,
-    `unknown` (no such tool), `arguments` (unfit ones) and `tool_errors` (the tool raised).
+    The first observation describes the tools and gives the task's prompt. The policy writes calls
+    in the format of its family. The result of a malformed or failing call is one line that begins
+    with "error:". Reward terms count the calls: `tool_calls` that ran, and `malformed`, `unknown`
+    (no such tool), `arguments` (unfit ones), `tool_errors` (the tool raised) and
+    `truncated_results`.
 
     Args:
         tools: Functions or callable components, whose arguments are str, int, float or bool, and
             `McpServer`s.
         max_result_chars: Characters after which the result of a call is truncated.
+        format: How calls are written. "auto" is replaced by the format of the policy's chat
+            template when a run begins; outside of a run it is "hermes".
+        described_by: The chat template describes the tools, and results are messages of the role
+            "tool"; or the prompt describes them in words of grupo, and results are text, to which
+            the `role` of `MultiTurn` applies. "auto" is replaced as `format` is; outside of a run
+            it is "prompt", where the format allows it.
     """
 
     tools: tuple[Tool | ToolProvider, ...]
     max_result_chars: PositiveInt = 2000
+    format: FormatName = "auto"
+    described_by: Literal["auto", "template", "prompt"] = "auto"
 
     def __post_init__(self) -> None:
         if not any(isinstance(tool, ToolProvider) for tool in self.tools):
             tool_specs(self.tools)
+        if self.described_by == "prompt" and not self.tool_format.prompt:
+            allowed = ", ".join(sorted(name for name, f in FORMATS.items() if f.prompt))
+            raise ConfigError(
+                f"described_by: 'prompt', and only a chat template describes tools in the format"
+                f" {self.format!r}. Allowed: 'template', or the formats {allowed}."
+            )
+
+    @property
+    def tool_format(self) -> ToolFormat:
+        """The format of calls."""
+        return format_named(self.format)
+
+    @property
+    def uses_template(self) -> bool:
+        """Whether the chat template describes the tools."""
+        if self.described_by == "auto":
+            return not self.tool_format.prompt
+        return self.described_by == "template"
+
+    @property
+    def stop_strings(self) -> tuple[str, ...]:
+        """Strings at which the policy has to stop, for `CausalLM(stop_strings=…)`."""
+        return self.tool_format.stop_strings
 
     def check(self) -> None:
         """Raises `ConfigError` if a server of tools does not start, or two tools have one name."""
         tool_specs(self.tools)
 
     def __call__(self) -> "ToolSession":
-        return ToolSession(tool_specs(self.tools), self.max_result_chars)
+        return ToolSession(tool_specs(self.tools), self)
 
 
-def with_tools_prompt(prompt: Observation, schemas: Sequence[str]) -> Observation:
+def with_tools_prompt(
+    prompt: Observation, schemas: Sequence[str], tool_format: ToolFormat = DEFAULT_FORMAT
+) -> Observation:
     """The prompt with a description of the tools, in the system message of a chat.
 
     Args:
         prompt: The task's prompt.
         schemas: The function schema of each tool as JSON.
+        tool_format: The format of calls.
     """
-    tools_prompt = TOOLS_PROMPT.format(tools="\n".join(schemas))
+    tools_prompt = tool_format.prompt.format(tools="\n".join(schemas))
     if isinstance(prompt, str):
         return f"{tools_prompt}\n\n{prompt}"
     first, *rest = prompt
@@ -77,25 +112,52 @@ def with_tools_prompt(prompt: Observation, schemas: Sequence[str]) -> Observatio
 
 
 class ToolSession:
-    """A session of tool calls, without state between them."""
+    """A session of tool calls; its only state is the number of turns, which identifies calls.
 
-    def __init__(self, tools: Mapping[str, CallableTool], max_result_chars: int) -> None:
+    Args:
+        tools: The tools by name.
+        config: How calls are written, and results are given.
+    """
+
+    def __init__(self, tools: Mapping[str, CallableTool], config: Toolbox) -> None:
         self.tools = tools
-        self.max_result_chars = max_result_chars
+        self.config = config
+        self.num_turns = 0
 
     def reset(self, task: Task) -> Observation:
-        """The description of the tools, followed by the task's prompt."""
-        return with_tools_prompt(task.prompt, [tool.schema() for tool in self.tools.values()])
+        """The task's prompt with a description of the tools."""
+        schemas = [tool.schema() for tool in self.tools.values()]
+        if self.config.uses_template:
+            return with_tools(task.prompt, [json.loads(schema) for schema in schemas])
+        return with_tools_prompt(task.prompt, schemas, self.config.tool_format)
 
     def step(self, text: str) -> StepResult:
         """The results of all calls in the text; the session is done if there is none."""
         counts = Counter[str]()
-        results = [
-            self._run_call(call, counts)[: self.max_result_chars] for call in parse_calls(text)
-        ]
-        return StepResult("\n".join(results), done=not results, counts=counts)
+        tool_format = self.config.tool_format
+        calls = list(tool_format.parse(text))
+        results = [self._truncate(self._run_call(call, counts), counts) for call in calls]
+        self.num_turns += 1
+        observation: Observation = "\n".join(map(tool_format.result, results))
+        if self.config.uses_template:
+            pairs = enumerate(zip(calls, results, strict=True))
+            observation = tuple(self._message(call, result, i) for i, (call, result) in pairs)
+        return StepResult(observation, done=not calls, counts=counts)
 
-    def _run_call(self, call: tuple[str, object] | ToolCallError, counts: Counter[str]) -> str:
+    def _message(self, call: ToolCall, result: str, index: int) -> Message:
+        """The message of a result; Mistral's template needs an identifier of nine characters."""
+        call_id = call.call_id or f"{self.num_turns:04}{index:05}"
+        name = call.name or "unknown"
+        return {"role": "tool", "tool_call_id": call_id, "name": name, "content": result}
+
+    def _truncate(self, result: str, counts: Counter[str]) -> str:
+        limit = self.config.max_result_chars
+        if len(result) <= limit:
+            return result
+        counts["truncated_results"] += 1
+        return f"{result[:limit]}\n[the first {limit:,} of {len(result):,} characters]"
+
+    def _run_call(self, call: ToolCall, counts: Counter[str]) -> str:
         try:
             run = self._resolve_call(call)
         except ToolCallError as error:
@@ -110,15 +172,14 @@ class ToolSession:
             counts["tool_errors"] += 1
             return f"error: {type(error).__name__}: {' '.join(str(error).split())}"
 
-    def _resolve_call(self, call: tuple[str, object] | ToolCallError) -> Callable[[], object]:
+    def _resolve_call(self, call: ToolCall) -> Callable[[], object]:
         """The call as a function without arguments; raises `ToolCallError` if it has an error."""
-        if isinstance(call, ToolCallError):
-            raise call
-        name, call_arguments = call
-        if name not in self.tools:
+        if call.error:
+            raise ToolCallError("malformed", call.error)
+        if call.name not in self.tools:
             raise ToolCallError(
-                "unknown", f"there is no tool {name!r}. {suggest(name, self.tools)}"
+                "unknown", f"there is no tool {call.name!r}. {suggest(call.name, self.tools)}"
             )
-        tool = self.tools[name]
-        arguments = tool.validate_arguments(call_arguments)
+        tool = self.tools[call.name]
+        arguments = tool.validate_arguments(call.arguments)
         return lambda: tool.function(**arguments)

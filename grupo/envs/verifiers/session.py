@@ -9,7 +9,7 @@ from typing import Any
 from grupo.core.types import Message, Task
 from grupo.envs.background_loop import BackgroundLoop
 from grupo.envs.game_env import StepResult
-from grupo.envs.tools.tool_calls import OPEN_TAG, parse_calls
+from grupo.envs.tools.formats.hermes import OPEN_TAG, parse_hermes
 from grupo.envs.tools.tool_env import with_tools_prompt
 
 _loop = BackgroundLoop()  # environments hold connections, which belong to one event loop
@@ -89,10 +89,10 @@ class VerifiersSession:
 def _response(text: str, turn: int) -> Any:
     """The policy's text as an inference server returns it, with its tool calls apart."""
     types = import_module("verifiers.types")
-    calls = [call for call in parse_calls(text) if isinstance(call, tuple)]
+    calls = [call for call in parse_hermes(text) if not call.error]
     tool_calls = [
-        types.ToolCall(id=f"call_{turn}_{i}", name=name, arguments=json.dumps(arguments))
-        for i, (name, arguments) in enumerate(calls)
+        types.ToolCall(id=f"call_{turn}_{i}", name=call.name, arguments=json.dumps(call.arguments))
+        for i, call in enumerate(calls)
     ]
     message = types.ResponseMessage(
         content=text.partition(OPEN_TAG)[0] if tool_calls else text,

@@ -7,7 +7,8 @@ from itertools import zip_longest
 from typing import Any
 
 from grupo.core.message_content import content_text
-from grupo.report.html.tool_calls import MAY_CONTAIN_CALL, with_calls
+from grupo.envs.tools.formats import DEFAULT_FORMAT, ToolFormat
+from grupo.report.html.tool_calls import may_contain_call, with_calls
 from grupo.report.read_run import Record
 from grupo.storage import strict_json
 
@@ -67,10 +68,19 @@ class JournalIndex:
         return self.group_ranges[step][place], response_range
 
 
-def join_journals(rollouts: Sequence[bytes], responses: Sequence[bytes]) -> str:
+def join_journals(
+    rollouts: Sequence[bytes],
+    responses: Sequence[bytes],
+    tool_format: ToolFormat = DEFAULT_FORMAT,
+) -> str:
     """A group as JSON: each rollout has its responses, or its turns if no responses were recorded.
 
     Responses are most of the bytes of a run: those without tool calls are copied as they are.
+
+    Args:
+        rollouts: The lines of `rollouts.jsonl`.
+        responses: The lines of `responses.jsonl`.
+        tool_format: How the policy writes tool calls.
     """
     records = [strict_json.from_json(line.decode()) for line in rollouts]
     group = {
@@ -78,7 +88,7 @@ def join_journals(rollouts: Sequence[bytes], responses: Sequence[bytes]) -> str:
         "prompt": records[0].get("prompt", ""),
         "reference_answer": records[0].get("reference_answer", ""),
     }
-    joined = ",".join(_rollout_json(*pair) for pair in zip_longest(records, responses))
+    joined = ",".join(_rollout_json(*pair, tool_format) for pair in zip_longest(records, responses))
     return _with_field(group, "rollouts", f"[{joined}]")
 
 
@@ -99,18 +109,20 @@ def _one_line(text: Any) -> str:
     return line[:PREVIEW_LENGTH] + "…" * (len(line) > PREVIEW_LENGTH)
 
 
-def _rollout_json(rollout: Record, line: bytes | None) -> str:
+def _rollout_json(rollout: Record, line: bytes | None, tool_format: ToolFormat) -> str:
     shared = {"step", "task", "prompt", "reference_answer"} | ({"turns"} if line else set())
     fields = {name: x for name, x in rollout.items() if name not in shared}
-    return _with_field(fields, "responses", _responses_json(line) if line else "[]")
+    responses = _responses_json(line, tool_format) if line else "[]"
+    return _with_field(fields, "responses", responses)
 
 
-def _responses_json(line: bytes) -> str:
+def _responses_json(line: bytes, tool_format: ToolFormat) -> str:
     """The responses of a line of `responses.jsonl`, with their tool calls, as JSON."""
     copied = RESPONSES_PATTERN.fullmatch(line)
-    if copied and not MAY_CONTAIN_CALL.search(line):
+    if copied and not may_contain_call(line, tool_format):
         return copied[1].decode()
-    return _compact_json(with_calls(strict_json.from_json(line.decode())["responses"]))
+    responses = strict_json.from_json(line.decode())["responses"]
+    return _compact_json(with_calls(responses, tool_format))
 
 
 def _with_field(data: Record, name: str, value: str) -> str:

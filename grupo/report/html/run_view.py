@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 from grupo.report.doctor import examine
 from grupo.report.html.journal_index import ByteRange, JournalIndex, join_journals, round_digits
 from grupo.report.html.tail import JournalTail
+from grupo.report.html.tool_calls import format_of_recipe
 from grupo.report.read_run import crash_reason
 from grupo.storage import strict_json
 from grupo.storage.media_files import data_url
@@ -85,7 +86,9 @@ class RunView:
         def read() -> str:
             rollouts, responses = self.journal_index.ranges_of_group(step, place)
             return join_journals(
-                self._lines("rollouts", rollouts), self._lines("responses", responses)
+                self._lines("rollouts", rollouts),
+                self._lines("responses", responses),
+                format_of_recipe(self.recipe),
             )
 
         return self._record_errors(f"step {step}, group {place}", "", read)

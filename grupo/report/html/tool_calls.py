@@ -3,10 +3,12 @@
 import json
 import re
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import accumulate, pairwise
+from typing import Any
 
-from grupo.envs.tools.tool_calls import CLOSE_TAG, OPEN_TAG, ToolCallError, parse_calls
+from grupo.envs.tools.formats import DEFAULT_FORMAT, FORMATS, ToolCall, ToolFormat
+from grupo.envs.tools.formats.hermes import OPEN_TAG
 from grupo.report.read_run import Record
 
 # in a line of JSON: the first character of a tag, before the second one or at the end of an item
@@ -14,7 +16,23 @@ MAY_CONTAIN_CALL = re.compile(f'{re.escape(OPEN_TAG[0])}(?:{re.escape(OPEN_TAG[1
 CallSpan = tuple[int, int, list[Record]]  # first item, end (exclusive), the calls in between
 
 
-def with_calls(responses: Sequence[Record]) -> list[Record]:
+def format_of_recipe(recipe: Mapping[str, Any]) -> ToolFormat:
+    """The format of tool calls in a run, by the data of its recipe."""
+    for part in _objects(recipe):
+        is_toolbox = str(part.get("component")).endswith(":Toolbox")
+        if is_toolbox and (tool_format := FORMATS.get(str(part.get("format")))):
+            return tool_format
+    return DEFAULT_FORMAT
+
+
+def may_contain_call(line: bytes, tool_format: ToolFormat) -> bool:
+    """Whether a line of JSON has to be parsed for calls."""
+    return tool_format != DEFAULT_FORMAT or bool(MAY_CONTAIN_CALL.search(line))
+
+
+def with_calls(
+    responses: Sequence[Record], tool_format: ToolFormat = DEFAULT_FORMAT
+) -> list[Record]:
     """Annotate a rollout's responses with their tool calls and with the calls that are answered.
 
     `call_spans` of a response that contains tool calls: each span has `item_range`, the first item
@@ -25,7 +43,8 @@ def with_calls(responses: Sequence[Record]) -> list[Record]:
     annotated = list[Record]()
     num_unanswered = 0
     for turn in _split_turns(responses):
-        spans = _call_spans([item for response in turn for item in response["items"]])
+        items = [item for response in turn for item in response["items"]]
+        spans = _call_spans(items, tool_format)
         by_response = _spans_by_response([len(response["items"]) for response in turn], spans)
         if num_unanswered:
             by_response[0] = {**by_response[0], "answered_calls": num_unanswered}
@@ -44,25 +63,17 @@ def _split_turns(responses: Sequence[Record]) -> list[list[Record]]:
     return turns
 
 
-def _call_spans(items: Sequence[str]) -> list[CallSpan]:
+def _call_spans(items: Sequence[str], tool_format: ToolFormat) -> list[CallSpan]:
     """The item ranges of tool calls; calls that share an item are in one span."""
     ends = list(accumulate(map(len, items)))
     spans = list[CallSpan]()
-    for begin, end, call in _locate_calls("".join(items)):
-        first = bisect_right(ends, begin)
-        stop = bisect_left(ends, end) + 1
+    for call in tool_format.parse("".join(items)):
+        first = bisect_right(ends, call.start)
+        stop = bisect_left(ends, call.end) + 1
         is_shared = bool(spans) and first < spans[-1][1]
         first, _, calls = spans.pop() if is_shared else (first, stop, [])
-        spans.append((first, stop, [*calls, call]))
+        spans.append((first, stop, [*calls, _call_payload(call)]))
     return spans
-
-
-def _locate_calls(text: str) -> Iterator[tuple[int, int, Record]]:
-    """Every call of a turn with the range of its characters."""
-    starts = [match.start() for match in re.finditer(re.escape(OPEN_TAG), text)]
-    for (begin, limit), call in zip(pairwise([*starts, len(text)]), parse_calls(text), strict=True):
-        end = text.find(CLOSE_TAG, begin, limit)
-        yield begin, end + len(CLOSE_TAG) if end >= 0 else limit, _call_payload(call)
 
 
 def _spans_by_response(lengths: Sequence[int], spans: Sequence[CallSpan]) -> list[Record]:
@@ -81,12 +92,24 @@ def _spans_by_response(lengths: Sequence[int], spans: Sequence[CallSpan]) -> lis
     return split
 
 
-def _call_payload(call: tuple[str, object] | ToolCallError) -> Record:
-    if isinstance(call, ToolCallError):
-        return {"error": str(call).removeprefix(f"{call.kind}: ")}
-    name, arguments = call
+def _objects(value: Any) -> Iterator[Mapping[str, Any]]:
+    """Every object in a JSON value."""
+    remaining = [value]
+    while remaining:
+        part = remaining.pop()
+        if isinstance(part, Mapping):
+            yield part
+            remaining += part.values()
+        elif isinstance(part, list):
+            remaining += part
+
+
+def _call_payload(call: ToolCall) -> Record:
+    if call.error:
+        return {"error": " ".join(call.error.split())}
+    arguments = call.arguments
     pairs = arguments.items() if isinstance(arguments, dict) else [("", arguments)]
-    return {"name": name, "arguments": [[key, _text(value)] for key, value in pairs]}
+    return {"name": call.name, "arguments": [[key, _text(value)] for key, value in pairs]}
 
 
 def _text(value: object) -> str:

@@ -1,0 +1,58 @@
+"""Lines of plain text, as ReAct prompts ask for them: Yao et al. 2022, arXiv 2210.03629.
+
+It is for models that were trained on no format of calls. The input is JSON: tools have arguments.
+"""
+
+import re
+from collections.abc import Iterator
+from itertools import pairwise
+
+from grupo.envs.tools.formats.call import ToolCall, ToolFormat, json_value
+
+STOP = "Observation:"
+ACTION = re.compile(r"^[ \t]*Action:[ \t]*(?P<name>[^\n]*)", re.MULTILINE)
+ACTION_INPUT = re.compile(r"\s*Action Input:[ \t]*(?P<arguments>.*)", re.DOTALL)
+
+PROMPT = """You may call these functions:
+
+{tools}
+
+Answer in this form, which may repeat from Thought to Observation:
+Thought: what to do next
+Action: the name of a function
+Action Input: its arguments as JSON, such as {{"name": "value"}}
+Observation: the result, which is given to you
+Thought: the answer is known now
+Final Answer: the answer"""
+
+
+def parse_react(text: str) -> Iterator[ToolCall]:
+    """The actions up to the first observation: a text after it is the policy's own invention.
+
+    >>> [call.arguments for call in parse_react('Action: add\\nAction Input: {"a": 2}')]
+    [{'a': 2}]
+    """
+    text, _, _ = text.partition(STOP)
+    for action, following in pairwise([*ACTION.finditer(text), None]):
+        assert action
+        limit = following.start() if following else len(text)
+        yield _read_action(text[:limit].rstrip(), action)
+
+
+def _read_action(text: str, action: re.Match[str]) -> ToolCall:
+    span, name = (action.start(), len(text)), action["name"].strip()
+    action_input = ACTION_INPUT.match(text, action.end())
+    if not action_input:
+        return ToolCall(*span, name, error="the line Action Input follows Action")
+    try:
+        return ToolCall(*span, name, json_value(action_input["arguments"]))
+    except ValueError as error:
+        return ToolCall(*span, name, error=str(error))
+
+
+def observation(result: str) -> str:
+    """A result after the word at which the policy has stopped."""
+    return f" {result}\n"
+
+
+REACT = ToolFormat("react", parse_react, prompt=PROMPT, result=observation, stop_strings=(STOP,))

@@ -1,0 +1,36 @@
+"""All formats of tool calls, and the one that a chat template uses."""
+
+from grupo.envs.tools.formats.call import FormatName, ToolFormat
+from grupo.envs.tools.formats.gemma import GEMMA
+from grupo.envs.tools.formats.harmony import HARMONY
+from grupo.envs.tools.formats.hermes import HERMES
+from grupo.envs.tools.formats.llama import LLAMA
+from grupo.envs.tools.formats.mistral import MISTRAL
+from grupo.envs.tools.formats.pythonic import PYTHONIC
+from grupo.envs.tools.formats.react import REACT
+
+# of two markers in one template, the first counts
+FORMATS: dict[str, ToolFormat] = {
+    tool_format.name: tool_format
+    for tool_format in (HARMONY, MISTRAL, HERMES, LLAMA, PYTHONIC, GEMMA, REACT)
+}
+# forms that no format here reads: XML of Qwen3-Coder and GLM, Phi-4, FunctionGemma
+OTHER_FORMS = ("<function=", "<arg_key>", "<|tool_call|>", "<start_function_call>")
+DEFAULT_FORMAT = HERMES  # of policies that no chat template describes
+
+
+def format_named(name: FormatName) -> ToolFormat:
+    """The format of a name; that of "auto" outside of a run."""
+    return DEFAULT_FORMAT if name == "auto" else FORMATS[name]
+
+
+def format_of_template(template: str) -> ToolFormat | None:
+    """The format that models with a chat template write; None if it is none of these formats.
+
+    >>> format_of_template("{{ '[TOOL_CALLS]' }}").name
+    'mistral'
+    """
+    if any(form in template for form in OTHER_FORMS):
+        return None
+    marked = (f for f in FORMATS.values() if f.marker and f.marker in template)
+    return next(marked, None)

@@ -1,0 +1,214 @@
+"""Formats of tool calls: which calls a text has, where they are, and why one cannot be read."""
+
+import json
+import typing
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from grupo.core.call_markers import CALL_MARKERS, kept_markers
+from grupo.envs.tools.formats import FORMATS, FormatName, format_of_template
+from tests.helpers.tool_call_texts import MALFORMED, with_thoughts, write_call, write_calls
+
+NAMES = sorted(FORMATS)
+AWKWARD = {
+    "text": 'He said "it\'s" [1, 2]; {x} ``` </tool_call',
+    "lines": "a\nb\\n\tc",
+    "script": "čeština 漢字 🙂",
+    "number": -2.5,
+    "list": [1, {"b": None}, True],
+}
+JSON_VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers(-99, 99) | st.text("ab'\"\\[({}) \n🙂", max_size=8),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text("ab "), inner, max_size=3),
+    max_leaves=6,
+)
+
+
+def parse(name, text):
+    return list(FORMATS[name].parse(text))
+
+
+def calls(name, text):
+    """Name and arguments of every call; fails for one that cannot be read."""
+    found = parse(name, text)
+    assert [call.error for call in found] == [""] * len(found)
+    return [(call.name, call.arguments) for call in found]
+
+
+def test_the_names_of_formats_are_those_that_a_toolbox_accepts():
+    assert set(typing.get_args(FormatName)) == {"auto", *FORMATS}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_call_is_read_with_its_name_and_arguments(name):
+    text = write_call(name, "add", a=2, b="so")
+    assert calls(name, text) == [("add", {"a": 2, "b": "so"})]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_arguments_keep_quotes_brackets_lines_and_scripts(name):
+    arguments = {key: value for key, value in AWKWARD.items() if name != "gemma" or key != "text"}
+    assert calls(name, write_call(name, "look", **arguments)) == [("look", arguments)]
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if name != "gemma"])
+@settings(max_examples=30)
+@given(value=JSON_VALUES)
+def test_any_json_value_is_read_as_it_was_written(name, value):
+    markers = {marker for markers in CALL_MARKERS for marker in markers}
+    if not any(marker in json.dumps(value) for marker in markers):
+        assert calls(name, write_call(name, "f", x=value)) == [("f", {"x": value})]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_several_calls_are_read_in_order(name):
+    wanted = [("add", {"a": 1}), ("now", {}), ("add", {"a": 2})]
+    assert calls(name, write_calls(name, *wanted)) == wanted
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_call_may_follow_thoughts(name):
+    text = with_thoughts(name, write_call(name, "add", a=1))
+    (call,) = parse(name, text)
+    assert (call.name, call.arguments) == ("add", {"a": 1})
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_span_of_a_call_is_where_it_stands_in_the_text(name):
+    text = with_thoughts(name, write_call(name, "add", a=1))
+    (call,) = parse(name, text)
+    assert calls(name, text[call.start : call.end]) == [("add", {"a": 1})]
+    assert "look" not in text[call.start : call.end]
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("text", ["", "5", "The answer is 5.", '{"answer": 5}', "[1, 2]", "f(x)"])
+def test_an_answer_has_no_calls(name, text):
+    assert parse(name, text) == []
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_malformed_call_says_why(name):
+    text, reason = MALFORMED[name]
+    (call,) = parse(name, text)
+    assert call.error.startswith(reason)
+    assert text[call.start : call.end]
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("fragment", ["[", "{", '{"a":', "(", "-", "\\", "```", "'''", "<|"])
+def test_a_hundred_thousand_brackets_are_read_in_a_moment(name, fragment):
+    opening = write_call(name, "add", a=1).partition("1")[0]
+    for text in (fragment * 100_000, opening + fragment * 100_000):
+        for call in parse(name, text):
+            assert call.error
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "error"),
+    [
+        ("hermes", "<tool_call>[1]</tool_call>", 'Allowed: {"name": ..., "arguments": {...}}'),
+        ("hermes", "<tool_call>{}", "a call ends with </tool_call>"),
+        ("llama", "<|python_tag|>print(1)", 'Allowed: {"name": ..., "parameters": {...}}'),
+        ("llama", '{"type": "function"}', 'Allowed: {"name": ..., "parameters": {...}}'),
+        ("mistral", "[TOOL_CALLS]", "Allowed: [TOOL_CALLS]name[ARGS]{...}"),
+        ("mistral", "[TOOL_CALLS][]", "the list is empty"),
+        ("mistral", "[TOOL_CALLS][1]", 'Allowed: {"name": ..., "arguments": {...}}'),
+        ("pythonic", "[add(a=1)", "a list of calls ends with ]"),
+        ("pythonic", "[add(a=x)]", "a=x is no literal"),
+        ("pythonic", "[add(**{'a': 1})]", "add(**{'a': 1}) has an argument without a name"),
+        ("pythonic", "[add(a=1, a=2)]", "add(a=1, a=2) has an argument twice"),
+        ("pythonic", "[add(a={1, 2})]", "a={1, 2} is no literal"),
+        ("pythonic", "[add(a=1), 3]", "3 is no call"),
+        ("gemma", "```tool_code\n```", "there is no call"),
+        ("gemma", "```tool_code\nx = add(a=1)\n```", "x = add(a=1) is no call"),
+        ("harmony", "<|channel|>commentary to=functions.add<|message|>{", "a call ends with"),
+        ("harmony", "<|channel|>commentary to=functions.f<|message|>{<|call|>", "not JSON"),
+        ("react", "Action: add\nAction Input: a=1\nObservation:", "not JSON"),
+    ],
+)
+def test_the_reason_names_what_is_allowed(name, text, error):
+    *_, call = parse(name, text)
+    assert call.error.startswith(error)
+
+
+def test_calls_within_thoughts_are_no_calls():
+    inner, outer = write_call("hermes", "add", a=1), write_call("hermes", "add", a=2)
+    assert calls("hermes", f"<think>{inner}?</think>{outer}") == [("add", {"a": 2})]
+    assert calls("hermes", f"<think>{inner}</think>No.") == []
+
+
+def test_a_tag_may_hold_a_list_of_calls():
+    items = [{"name": "add", "arguments": {"a": 1}}, {"name": "now", "arguments": {}}]
+    text = f"<tool_call>{json.dumps(items)}</tool_call>"
+    assert calls("hermes", text) == [("add", {"a": 1}), ("now", {})]
+    assert calls("hermes", "<tool_call>[]</tool_call>") == []
+
+
+def test_mistral_writes_a_list_or_a_name_before_each_call():
+    old = '[TOOL_CALLS] [{"name": "add", "arguments": {"a": 1}, "id": "VvvODy9mT"}]'
+    new = '[TOOL_CALLS]add[CALL_ID]VvvODy9mT[ARGS]{"a": 1}'
+    for text in (old, new):
+        (call,) = parse("mistral", text)
+        assert (call.name, call.arguments, call.call_id) == ("add", {"a": 1}, "VvvODy9mT")
+
+
+def test_llama_may_put_a_token_before_the_call():
+    text = f"<|python_tag|>{write_call('llama', 'add', a=1)}"
+    assert calls("llama", text) == [("add", {"a": 1})]
+
+
+def test_gemma_may_print_the_call():
+    assert calls("gemma", "```tool_code\nprint(add(a=1))\n```") == [("add", {"a": 1})]
+
+
+def test_harmony_may_name_the_recipient_before_the_channel():
+    text = ' to=functions.add<|channel|>commentary json<|message|>{"a": 1}<|call|>'
+    assert calls("harmony", text) == [("add", {"a": 1})]
+    assert parse("harmony", "<|channel|>final<|message|>Write to=functions.add.") == []
+    assert parse("harmony", text.replace("functions.add", "browser.search")) == []
+
+
+def test_harmony_has_a_recipient_in_the_header_of_a_message_only():
+    call = ' to=functions.add<|message|>{"a": 1}<|call|>'
+    thought = "<|channel|>analysis<|message|>I add.<|end|>"
+    assert parse("harmony", call) == []  # on no channel
+    assert parse("harmony", thought + call) == []  # in no message of its own
+    assert calls("harmony", f"{thought}<|start|>assistant{call}") == [("add", {"a": 1})]
+
+
+def test_what_a_policy_writes_after_its_own_observation_is_no_call():
+    action = 'Action: add\nAction Input: {"a": 1}\n'
+    assert calls("react", f"{action}Observation: 5\n{action}") == [("add", {"a": 1})]
+
+
+@pytest.mark.parametrize(
+    ("template", "name"),
+    [
+        ("{{ '<|start|>assistant<|channel|>' }}", "harmony"),
+        ("{{ '[TOOL_CALLS]' }}", "mistral"),
+        ("{{ '<tool_call>\\n' }}", "hermes"),
+        ('{"name": name, "parameters": dictionary of argument name and its value}.', "llama"),
+        ("[func_name1(params_name1=params_value1), func_name2(params)]", "pythonic"),
+        ("<bos><start_of_turn>model", "gemma"),
+    ],
+)
+def test_a_marker_in_the_template_selects_the_format(template, name):
+    assert format_of_template(template).name == name
+
+
+@pytest.mark.parametrize(
+    "template",
+    ["", "<|im_start|>user", "<tool_call>\n<function=name>", "<|tool_call|>[", "<start_of_turn>"
+     "<start_function_call>"],
+)  # fmt: skip
+def test_templates_of_other_formats_select_none(template):
+    assert format_of_template(template) is None
+
+
+def test_texts_keep_the_markers_of_a_family_but_no_others():
+    phi = frozenset({"<|end|>", "<|user|>"})
+    assert kept_markers(phi) == frozenset()
+    assert kept_markers(phi | {"<|channel|>", "<|return|>"}) == {"<|channel|>", "<|end|>"}
