@@ -16,6 +16,7 @@ from transformers import PreTrainedTokenizerBase
 
 from grupo.core.interfaces import Actor
 from grupo.inference.base import Reply, Request, StopConditions
+from grupo.inference.routes import continued_routes
 from grupo.inference.stop_conditions import StopChecker
 
 T = TypeVar("T")
@@ -187,6 +188,7 @@ class RecordingBatcher:
             logp=(*begun.logp, *reply.logp)[:length],
             finish_reason=reason,
             parts=(*begun.parts, part),
+            routes=continued_routes(begun.routes, reply.routes),
         )
 
 

@@ -12,6 +12,7 @@ from grupo.core.interfaces import TokenLogprobs
 from grupo.core.types import Observation, Response, Rollout
 from grupo.inference.base import Reply, Request, StopConditions
 from grupo.inference.reply_record import RecordingBatcher, ReplyBatcher, ReplyRecord
+from grupo.inference.routes import routes_after
 from grupo.inference.sampling_params import Sampling
 from grupo.models.chat_tokenizer import ChatTokenizer
 from grupo.models.context import context_tokens, open_response_tokens
@@ -170,6 +171,7 @@ class CausalActor:
             self.chat_tokenizer.decode(reply.tokens, open_tokens),
             reply.finish_reason,
             rng_key=self.rng_key,
+            routes=routes_after(reply.routes, max(0, len(context) - 1)),
             **self._versions(reply),
         )
 

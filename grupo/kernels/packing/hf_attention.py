@@ -17,6 +17,7 @@ from grupo.kernels.packing.block_attention import AttentionConfig
 from grupo.kernels.packing.positions import position_ids_of
 from grupo.kernels.packing.prefix_trie import pack
 from grupo.kernels.packing.tree_attention import TreeAttention
+from grupo.kernels.routing import RouterPass, routing_argument
 from grupo.kernels.trial_rows import trial_rows
 
 ATTENTION_NAME = "grupo"
@@ -61,10 +62,14 @@ def _attention(
 
 
 def forward_packed(
-    model: PreTrainedModel, token: Tensor, position: Tensor, layout: AttentionLayout
+    model: PreTrainedModel,
+    token: Tensor,
+    position: Tensor,
+    layout: AttentionLayout,
+    routing: RouterPass | None = None,
 ) -> Tensor:
     """Last hidden states (M, h) of packed tokens; `position` is a number for each of them."""
-    kwargs: Any = {"layout": layout, "use_cache": False}
+    kwargs: Any = {"layout": layout, "use_cache": False, **routing_argument(routing)}
     position_ids = position_ids_of(model, position)
     out = text_decoder(model)(input_ids=token[None], position_ids=position_ids, **kwargs)
     return out.last_hidden_state[0]

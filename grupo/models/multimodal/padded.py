@@ -115,12 +115,8 @@ class MultimodalPaddedEvaluator(PaddedEvaluator):
         """Arguments of the model's forward pass."""
         return ForwardInputs(self.model, self.features)
 
-    def hidden_states(
-        self, token: Tensor, length: Tensor, row: Tensor, column: Tensor
-    ) -> HiddenStates:
-        arguments = self.inputs(token[:, : int(length.max())])
-        hidden = self.model.base_model(**arguments, use_cache=False).last_hidden_state
-        return HiddenStates(hidden[row, column])
+    def model_arguments(self, token: Tensor) -> dict[str, Any]:
+        return self.inputs(token)
 
     def engine(
         self, head: LMHead, tokenizer: PreTrainedTokenizerBase, stop_conditions: StopConditions

@@ -1,0 +1,167 @@
+"""Routers of mixtures of experts: the experts that they choose, and experts that are given to them.
+
+A forward pass takes a `RouterPass` as the keyword argument `routing`, as it takes the `layout` of
+its attention. Each layer hands it to its router, also when gradient checkpointing computes the
+layer again.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+from torch.overrides import TorchFunctionMode
+from transformers.modeling_layers import GradientCheckpointingLayer
+from transformers.utils.output_capturing import OutputRecorder
+
+OWN_CHOICE = -1  # in place of given experts: the router chooses them
+
+
+@dataclass(frozen=True)
+class Routers:
+    """Sizes of the routers of a model.
+
+    Args:
+        layers: number of layers with a router.
+        experts: number of experts of a layer, shared ones not counted.
+        top_k: number of experts that a router chooses for a token.
+    """
+
+    layers: int
+    experts: int
+    top_k: int
+
+
+class RouterPass:
+    """What the routers of one forward pass compute.
+
+    Args:
+        given: experts that they take instead of their own choice; `OWN_CHOICE` where they choose.
+            The weights of given experts are those that the router computes for them, and have
+            gradients. Default: the routers choose.
+    """
+
+    def __init__(self, given: Int[Tensor, "layers M k"] | None = None) -> None:
+        self.given = given
+        self.logits: dict[int, Float[Tensor, "M experts"]] = {}  # by layer
+        self.chosen: dict[int, Int[Tensor, "M k"]] = {}  # by layer
+
+    def routes(self) -> Int[Tensor, "M layers*k"]:
+        """The chosen experts of each token, one layer after another."""
+        return torch.cat([self.chosen[layer] for layer in sorted(self.chosen)], 1).to(torch.int16)
+
+    def route(self, router: nn.Module, layer: int, args: tuple[Any, ...], output: Any) -> Any:
+        """The output of a router, with the given experts if there are any."""
+        if self.given is not None:
+            with _GivenExperts(self.given[layer], output[0].shape[-1]):
+                output = router.forward(*args)
+        self.logits[layer], _, self.chosen[layer] = output
+        return output
+
+
+def routing_argument(routing: RouterPass | None) -> dict[str, RouterPass]:
+    """The keyword argument of a forward pass; none for models without routers."""
+    return {"routing": routing} if routing else {}
+
+
+class _GivenExperts(TorchFunctionMode):
+    """Replaces the experts that `topk` selects in a router: its own formula then weights them."""
+
+    def __init__(self, given: Int[Tensor, "M k"], experts: int) -> None:
+        super().__init__()
+        self.given = given
+        self.experts = experts
+
+    def __torch_function__(
+        self,
+        func: Any,
+        types: Any,
+        args: tuple[Any, ...] = (),
+        kwargs: Mapping[str, Any] | None = None,
+    ) -> Any:
+        result = func(*args, **(kwargs or {}))
+        if func not in (torch.topk, Tensor.topk) or args[0].shape[-1] != self.experts:
+            return result
+        if result.indices.shape != self.given.shape:  # some routers select groups of experts first
+            return result
+        chosen = torch.where(self.given == OWN_CHOICE, result.indices, self.given)
+        return torch.return_types.topk((args[0].gather(-1, chosen), chosen))
+
+
+def install_routers(decoder: nn.Module, trial_rows: Int[Tensor, "N L"]) -> Routers | None:
+    """Lets forward passes of a decoder take a `RouterPass`.
+
+    Returns None if the decoder has no routers, or none that return their logits, and the weights
+    and numbers of the experts that they choose.
+
+    Args:
+        decoder: the part of a model that turns tokens into hidden states.
+        trial_rows: rows of ordinary tokens.
+    """
+    recorder = (getattr(decoder, "_can_record_outputs", None) or {}).get("router_logits")
+    if not isinstance(recorder, OutputRecorder):
+        return None
+    layers = [x for x in decoder.modules() if isinstance(x, GradientCheckpointingLayer)]
+    routers = [[x for x in layer.modules() if isinstance(x, recorder.target_class)] for layer in layers]
+    pairs = [(layer, found[0]) for layer, found in zip(layers, routers, strict=True) if found]
+    for number, (layer, router) in enumerate(pairs):
+        _hook(layer, router, number)
+    return _sizes(decoder, trial_rows) if pairs else None
+
+
+@torch.no_grad()
+def replay_problem(decoder: Any, trial_rows: Int[Tensor, "N L"], routers: Routers) -> str:
+    """Why the routers of a decoder do not take given experts; "" if they do."""
+    own = RouterPass()
+    hidden = _hidden_states(decoder, trial_rows, own)
+    given = torch.stack([own.chosen[layer] for layer in range(routers.layers)])
+    if not torch.equal(_hidden_states(decoder, trial_rows, RouterPass(given)), hidden):
+        return "gives other hidden states with the experts that it has chosen itself"
+    others = (given + 1) % routers.experts
+    replayed = RouterPass(others)
+    _hidden_states(decoder, trial_rows, replayed)
+    taken = torch.stack([replayed.chosen[layer] for layer in range(routers.layers)])
+    return "" if torch.equal(taken, others) else "chooses experts in another way than by topk"
+
+
+def _sizes(decoder: Any, trial_rows: Tensor) -> Routers | None:
+    routing = RouterPass()
+    with torch.no_grad():
+        _hidden_states(decoder, trial_rows, routing)
+    if not routing.logits:
+        return None
+    return Routers(len(routing.logits), routing.logits[0].shape[-1], routing.chosen[0].shape[-1])
+
+
+def _hidden_states(decoder: Any, rows: Tensor, routing: RouterPass) -> Tensor:
+    return decoder(input_ids=rows, use_cache=False, **routing_argument(routing)).last_hidden_state
+
+
+def _hook(layer: nn.Module, router: nn.Module, number: int) -> None:
+    """Makes a layer hand its keyword argument to its router; a copy of the model does it, too."""
+    if "routing" in vars(router):
+        return
+    attributes: dict[str, Any] = {"routing": None, "layer_number": number}
+    vars(router).update(attributes)
+    vars(layer)["hooked_router"] = router  # not as a submodule, which would have a name in checkpoints
+    layer.register_forward_pre_hook(_enter_layer, with_kwargs=True)
+    layer.register_forward_hook(_leave_layer, always_call=True)
+    router.register_forward_hook(_route)
+
+
+def _enter_layer(layer: Any, args: Any, kwargs: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
+    layer.hooked_router.routing = kwargs.get("routing")
+    return args, {name: x for name, x in kwargs.items() if name != "routing"}
+
+
+def _leave_layer(layer: Any, args: Any, output: Any) -> None:
+    layer.hooked_router.routing = None
+
+
+def _route(router: Any, args: tuple[Any, ...], output: Any) -> Any:
+    is_complete = isinstance(output, tuple) and len(output) == 3
+    if router.routing is None or not is_complete:
+        return output
+    return router.routing.route(router, router.layer_number, args, output)
