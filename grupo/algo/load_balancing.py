@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 
@@ -20,11 +20,13 @@ class RouterSums:
         chosen: number of tokens for which each expert was chosen.
         probability: sum of each expert's probability, softmax over the router's logits.
         tokens: number of tokens, each of which passes the router of every layer.
+        given: number of tokens whose experts were given instead of chosen.
     """
 
     chosen: Float[Tensor, "layers experts"]
     probability: Float[Tensor, "layers experts"]
     tokens: Float[Tensor, ""]
+    given: Float[Tensor, ""]
 
     def __add__(self, other: "RouterSums") -> "RouterSums":
         pairs = zip(vars(self).values(), vars(other).values(), strict=True)
@@ -44,7 +46,8 @@ class RouterSums:
     def metrics(self) -> dict[str, float]:
         """The loss, the largest load of an expert, and the fraction of experts without a token.
 
-        >>> sums = RouterSums(torch.tensor([[3.0, 1.0]]), torch.tensor([[2.0, 2.0]]), torch.tensor(4))
+        >>> four, none = torch.tensor(4), torch.tensor(0)
+        >>> sums = RouterSums(torch.tensor([[3.0, 1.0]]), torch.tensor([[2.0, 2.0]]), four, none)
         >>> sums.metrics()
         {'router/aux_loss': 1.0, 'router/max_load': 1.5, 'router/dead_experts': 0.0}
         """
@@ -62,6 +65,7 @@ def router_sums(
     logits: Sequence[Float[Tensor, "M experts"]],
     chosen: Sequence[Int[Tensor, "M k"]],
     count: Float[Tensor, "M"],
+    is_given: Bool[Tensor, "M"],
 ) -> RouterSums:
     """The sums over M tokens, of which each counts `count` times, in float64.
 
@@ -69,6 +73,7 @@ def router_sums(
         logits: of the router of each layer.
         chosen: the experts that the router of each layer chose.
         count: 0 for padding; the number of rows for a token of a prefix that rows share.
+        is_given: whether the experts of a token were given.
     """
     numbers = list[Tensor]()
     for layer_logits, experts in zip(logits, chosen, strict=True):
@@ -76,7 +81,8 @@ def router_sums(
         zeros = count.new_zeros(layer_logits.shape[1])
         numbers.append(zeros.index_add(0, experts.reshape(-1), weight))
     probabilities = [count @ x.detach().to(count).softmax(-1) for x in logits]
-    sums = torch.stack(numbers), torch.stack(probabilities), count.sum()
+    tokens = count.sum(), (count * is_given).sum()
+    sums = torch.stack(numbers), torch.stack(probabilities), *tokens
     return RouterSums(*(x.double() for x in sums))
 
 

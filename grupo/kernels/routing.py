@@ -104,7 +104,9 @@ def install_routers(decoder: nn.Module, trial_rows: Int[Tensor, "N L"]) -> Route
     if not isinstance(recorder, OutputRecorder):
         return None
     layers = [x for x in decoder.modules() if isinstance(x, GradientCheckpointingLayer)]
-    routers = [[x for x in layer.modules() if isinstance(x, recorder.target_class)] for layer in layers]
+    routers = [
+        [x for x in layer.modules() if isinstance(x, recorder.target_class)] for layer in layers
+    ]
     pairs = [(layer, found[0]) for layer, found in zip(layers, routers, strict=True) if found]
     for number, (layer, router) in enumerate(pairs):
         _hook(layer, router, number)
@@ -145,7 +147,9 @@ def _hook(layer: nn.Module, router: nn.Module, number: int) -> None:
         return
     attributes: dict[str, Any] = {"routing": None, "layer_number": number}
     vars(router).update(attributes)
-    vars(layer)["hooked_router"] = router  # not as a submodule, which would have a name in checkpoints
+    vars(layer)["hooked_router"] = (
+        router  # not as a submodule, which would have a name in checkpoints
+    )
     layer.register_forward_pre_hook(_enter_layer, with_kwargs=True)
     layer.register_forward_hook(_leave_layer, always_call=True)
     router.register_forward_hook(_route)

@@ -154,9 +154,7 @@ class PackedEvaluator:
         if model is self.model:
             return self
         records = self.backend.records_routes
-        backend = backend_for(
-            model, self.attention, self.backend.positions, records_routes=records
-        )
+        backend = backend_for(model, self.attention, self.backend.positions, records_routes=records)
         return replace(self, backend=backend)
 
     def with_module_calls(self, model: PreTrainedModel) -> Evaluator:

@@ -24,9 +24,7 @@ def encode_routes_of_rows(
         width: number of tokens of a padded row.
         routes_per_token: number of layers times the number of experts chosen in a layer.
     """
-    routes = torch.full(
-        (len(rollouts), width, routes_per_token), OWN_CHOICE, dtype=torch.int16
-    )
+    routes = torch.full((len(rollouts), width, routes_per_token), OWN_CHOICE, dtype=torch.int16)
     for row, rollout in enumerate(rollouts):
         end = 0
         for _, response in rollout.turns:

@@ -18,9 +18,7 @@ class RowRouting:
             router chooses. Default: the routers choose.
     """
 
-    def __init__(
-        self, routers: Routers, routes: Int[Tensor, "N L layers*k"] | None = None
-    ) -> None:
+    def __init__(self, routers: Routers, routes: Int[Tensor, "N L layers*k"] | None = None) -> None:
         self.routers = routers
         self.routes = routes
         self.router_pass = RouterPass()
@@ -69,7 +67,9 @@ class RowRouting:
         count = torch.zeros(len(logits[0]), device=logits[0].device)
         count = count.index_add(0, self.index.reshape(-1), self.counted.reshape(-1))
         chosen = [self.router_pass.chosen[layer] for layer in range(self.routers.layers)]
-        return router_sums(logits, chosen, count)
+        given = self.router_pass.given
+        is_given = count < 0 if given is None else given[0, :, 0] != OWN_CHOICE
+        return router_sums(logits, chosen, count, is_given)
 
     def row_costs(self, expert_cost: Float[Tensor, "experts"]) -> Float[Tensor, "N"]:
         """Each row's share of the load-balancing loss, differentiable."""

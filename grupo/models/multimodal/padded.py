@@ -12,7 +12,6 @@ from transformers.modeling_outputs import BaseModelOutputWithPooling
 
 from grupo.inference.base import Engine, StopConditions
 from grupo.inference.hf_generate import HFGenerateEngine
-from grupo.kernels.hidden_states import HiddenStates
 from grupo.kernels.lm_head import LMHead
 from grupo.models.evaluator import Evaluator, PaddedEvaluator
 from grupo.models.multimodal.embedding import MediaEmbedding
