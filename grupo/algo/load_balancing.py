@@ -95,5 +95,6 @@ def token_costs(
         logits: of the router of each layer.
         expert_cost: that of `RouterSums`, of all tokens of an update.
     """
-    probabilities = sum(x.float().softmax(-1) for x in logits)
-    return probabilities @ expert_cost.float()
+    wide = torch.promote_types(logits[0].dtype, torch.float32)
+    probabilities = torch.stack([x.to(wide).softmax(-1) for x in logits]).sum(0)
+    return probabilities @ expert_cost.to(wide)

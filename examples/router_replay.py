@@ -1,0 +1,74 @@
+"""How far sampler and trainer of a mixture of experts differ in bfloat16, with and without replay.
+
+    python examples/router_replay.py FOLDER
+
+An untrained OLMoE with 64 experts, 8 of them for a token, is written to FOLDER/model. Two runs of
+one step print the mismatch before the update. The device needs instructions for bfloat16.
+"""
+
+import json
+import sys
+from pathlib import Path
+
+import torch
+from transformers import OlmoeConfig, OlmoeForCausalLM
+
+from grupo import CausalLM, Evaluation, Recipe, RewardTerm, SingleTurn, train
+from grupo.methods.gspo import gspo
+from grupo.toy.tokenizers import phrase_tokenizer
+
+METRICS = ("sampler_mismatch/logp_diff_mean", "sampler_mismatch/logp_diff_max")
+
+
+def save_model(folder: Path) -> None:
+    """Write a model of 4 layers with random weights, and a tokenizer of characters."""
+    tokenizer = phrase_tokenizer([])
+    config = OlmoeConfig(
+        vocab_size=len(tokenizer),
+        hidden_size=256,
+        intermediate_size=128,
+        num_hidden_layers=4,
+        num_attention_heads=4,
+        num_experts=64,
+        num_experts_per_tok=8,
+        initializer_range=0.06,
+        eos_token_id=0,
+        bos_token_id=None,
+        pad_token_id=0,
+    )
+    torch.manual_seed(0)
+    OlmoeForCausalLM(config).save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+
+
+def digits(text: str) -> float:
+    """The fraction of characters that are digits."""
+    return sum(c.isdigit() for c in text) / max(1, len(text))
+
+
+def mismatch(folder: Path, *, replay: bool) -> dict[str, float]:
+    """Metrics of the first step of a run."""
+    recipe = Recipe(
+        policy=CausalLM(
+            str(folder / "model"), dtype="bfloat16", max_new_tokens=128, router_replay=replay
+        ),
+        env=SingleTurn(RewardTerm("digits", digits)),
+        tasks=[{"prompt": f"{i} + {i} =", "answer": str(2 * i)} for i in range(8)],
+        method=gspo(group_size=8),
+        max_steps=1,
+        prompts_per_step=8,
+        eval_tasks=0,
+        evaluation=Evaluation(attempts=0),
+    )
+    run = folder / f"replay_{replay}"
+    train(recipe, run)
+    return json.loads((run / "metrics.jsonl").read_text().splitlines()[0])
+
+
+if __name__ == "__main__":
+    root = Path(sys.argv[1])
+    save_model(root / "model")
+    for replay in (False, True):
+        metrics = mismatch(root, replay=replay)
+        numbers = "  ".join(f"{name} {metrics[name]:.2e}" for name in METRICS)
+        print(f"router_replay={replay}  {numbers}")
