@@ -1,8 +1,7 @@
 """Routers of mixtures of experts: the experts that they choose, and experts that are given to them.
 
 A forward pass takes a `RouterPass` as the keyword argument `routing`, as it takes the `layout` of
-its attention. Each layer hands it to its router, also when gradient checkpointing computes the
-layer again.
+its attention, and each layer hands it to its router.
 """
 
 from collections.abc import Mapping
@@ -90,7 +89,7 @@ class _GivenExperts(TorchFunctionMode):
         return torch.return_types.topk((args[0].gather(-1, chosen), chosen))
 
 
-def install_routers(decoder: nn.Module, trial_rows: Int[Tensor, "N L"]) -> Routers | None:
+def install_routers(decoder: Any, trial_rows: Int[Tensor, "N L"]) -> Routers | None:
     """Lets forward passes of a decoder take a `RouterPass`.
 
     Returns None if the decoder has no routers, or none that return their logits, and the weights
@@ -104,13 +103,20 @@ def install_routers(decoder: nn.Module, trial_rows: Int[Tensor, "N L"]) -> Route
     if not isinstance(recorder, OutputRecorder):
         return None
     layers = [x for x in decoder.modules() if isinstance(x, GradientCheckpointingLayer)]
-    routers = [
-        [x for x in layer.modules() if isinstance(x, recorder.target_class)] for layer in layers
-    ]
-    pairs = [(layer, found[0]) for layer, found in zip(layers, routers, strict=True) if found]
-    for number, (layer, router) in enumerate(pairs):
-        _hook(layer, router, number)
-    return _sizes(decoder, trial_rows) if pairs else None
+    pairs = [(_attention_of(layer), _router_of(layer, recorder.target_class)) for layer in layers]
+    routed = [(attention, router) for attention, router in pairs if attention and router]
+    for number, (attention, router) in enumerate(routed):
+        _hook(attention, router, number)
+    return _sizes(decoder, trial_rows) if routed else None
+
+
+def _attention_of(layer: nn.Module) -> nn.Module | None:
+    children = layer.children()
+    return next((x for x in children if type(x).__name__.endswith("Attention")), None)
+
+
+def _router_of(layer: nn.Module, kind: type[nn.Module]) -> nn.Module | None:
+    return next((x for x in layer.modules() if isinstance(x, kind)), None)
 
 
 @torch.no_grad()
@@ -141,31 +147,27 @@ def _hidden_states(decoder: Any, rows: Tensor, routing: RouterPass) -> Tensor:
     return decoder(input_ids=rows, use_cache=False, **routing_argument(routing)).last_hidden_state
 
 
-def _hook(layer: nn.Module, router: nn.Module, number: int) -> None:
-    """Makes a layer hand its keyword argument to its router; a copy of the model does it, too."""
+def _hook(attention: nn.Module, router: nn.Module, number: int) -> None:
+    """Hands a pass from the attention of a layer to its router; copies of the model do so, too.
+
+    The attention takes all keyword arguments of the layer, also when checkpointing computes the
+    layer again: that calls the layer's forward function without the hooks of the layer.
+    """
     if "routing" in vars(router):
         return
-    attributes: dict[str, Any] = {"routing": None, "layer_number": number}
-    vars(router).update(attributes)
-    vars(layer)["hooked_router"] = (
-        router  # not as a submodule, which would have a name in checkpoints
-    )
-    layer.register_forward_pre_hook(_enter_layer, with_kwargs=True)
-    layer.register_forward_hook(_leave_layer, always_call=True)
+    vars(router).update({"routing": None, "layer_number": number})
+    vars(attention)["layer_router"] = router  # not as a submodule, which checkpoints would name
+    attention.register_forward_pre_hook(_take_pass, with_kwargs=True)
     router.register_forward_hook(_route)
 
 
-def _enter_layer(layer: Any, args: Any, kwargs: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
-    layer.hooked_router.routing = kwargs.get("routing")
+def _take_pass(attention: Any, args: Any, kwargs: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
+    attention.layer_router.routing = kwargs.get("routing")
     return args, {name: x for name, x in kwargs.items() if name != "routing"}
 
 
-def _leave_layer(layer: Any, args: Any, output: Any) -> None:
-    layer.hooked_router.routing = None
-
-
 def _route(router: Any, args: tuple[Any, ...], output: Any) -> Any:
-    is_complete = isinstance(output, tuple) and len(output) == 3
-    if router.routing is None or not is_complete:
+    routing, router.routing = router.routing, None
+    if routing is None or not isinstance(output, tuple) or len(output) != 3:
         return output
-    return router.routing.route(router, router.layer_number, args, output)
+    return routing.route(router, router.layer_number, args, output)

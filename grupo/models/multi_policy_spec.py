@@ -66,8 +66,8 @@ class MultiPolicy:
         for policy in (self.main_policy, *(role.policy for role in self.roles)):
             if isinstance(policy, CausalSpec) and policy.router_aux_loss:
                 raise ConfigError(
-                    f"router_aux_loss: {policy.router_aux_loss!r}. Allowed with several policies: 0,"
-                    " because their rows are divided among them."
+                    f"router_aux_loss: {policy.router_aux_loss!r}. Allowed with several policies:"
+                    " 0, because their rows are divided among them."
                 )
 
     def build(self) -> "LoadedMultiPolicy":

@@ -16,6 +16,7 @@ from transformers import (
 from tests.helpers.attention_models import NARROW, RANKS
 from tests.helpers.tiny_lm import ENDS, WIDE, tokenizer
 
+ROPE = {"rope_type": "default", "rope_theta": 10_000.0}
 SIZES = {"num_experts": 8, "num_experts_per_tok": 2}
 ROUTED = {"n_routed_experts": 8, "num_experts_per_tok": 2, "n_group": 2, "topk_group": 1}
 MOE: dict[str, Any] = {
@@ -23,7 +24,7 @@ MOE: dict[str, Any] = {
     "mixtral": lambda: MixtralConfig(**WIDE, **ENDS, num_local_experts=4),
     "olmoe": lambda: OlmoeConfig(**NARROW, **ENDS, **SIZES),
     "deepseek_v3": lambda: DeepseekV3Config(
-        **{**NARROW, "num_hidden_layers": 3, "first_k_dense_replace": 1},
+        **{**NARROW, "num_hidden_layers": 3, "first_k_dense_replace": 1, "num_key_value_heads": 4},
         **ENDS,
         **ROUTED,
         **RANKS,
@@ -31,7 +32,12 @@ MOE: dict[str, Any] = {
         moe_intermediate_size=16,
     ),
     "gpt_oss": lambda: GptOssConfig(
-        **WIDE, **ENDS, num_local_experts=4, num_experts_per_tok=2, sliding_window=8
+        **WIDE,
+        **ENDS,
+        num_local_experts=4,
+        num_experts_per_tok=2,
+        sliding_window=8,
+        rope_parameters=ROPE,
     ),
 }
 PACKED = [name for name in MOE if name != "gpt_oss"]  # whose attention has sinks
