@@ -3,7 +3,8 @@
     python examples/router_replay.py FOLDER
 
 An untrained OLMoE with 64 experts, 8 of them for a token, is written to FOLDER/model. Two runs of
-one step print the mismatch before the update. The device needs instructions for bfloat16.
+one step print the mismatch before the update. A processor without instructions for bfloat16
+emulates them here; `grupo train` would compute in float32, which is faster.
 """
 
 import json
@@ -15,6 +16,7 @@ from transformers import OlmoeConfig, OlmoeForCausalLM
 
 from grupo import CausalLM, Evaluation, Recipe, RewardTerm, SingleTurn, train
 from grupo.methods.gspo import gspo
+from grupo.models import devices
 from grupo.toy.tokenizers import phrase_tokenizer
 
 METRICS = ("sampler_mismatch/logp_diff_mean", "sampler_mismatch/logp_diff_max")
@@ -52,7 +54,7 @@ def mismatch(folder: Path, *, replay: bool) -> dict[str, float]:
         policy=CausalLM(
             str(folder / "model"), dtype="bfloat16", max_new_tokens=128, router_replay=replay
         ),
-        env=SingleTurn(RewardTerm("digits", digits)),
+        env=SingleTurn((RewardTerm("digits", digits),)),
         tasks=[{"prompt": f"{i} + {i} =", "answer": str(2 * i)} for i in range(8)],
         method=gspo(group_size=8),
         max_steps=1,
@@ -67,6 +69,7 @@ def mismatch(folder: Path, *, replay: bool) -> dict[str, float]:
 
 if __name__ == "__main__":
     root = Path(sys.argv[1])
+    devices.has_bfloat16 = lambda device: True
     save_model(root / "model")
     for replay in (False, True):
         metrics = mismatch(root, replay=replay)

@@ -34,7 +34,7 @@ class RouterSums:
 
     @property
     def expert_cost(self) -> Float[Tensor, "experts"]:
-        """What a unit of an expert's probability adds to the loss: E f_e / (L N).
+        """The loss per unit of an expert's summed probability: E f_e / (L N).
 
         The loss is E sum_e f_e P_e for E experts, L layers and N tokens. f_e and P_e are the means
         over layers and tokens of the experts chosen, without a gradient, and of the probabilities.

@@ -15,6 +15,8 @@ from torch.overrides import TorchFunctionMode
 from transformers.modeling_layers import GradientCheckpointingLayer
 from transformers.utils.output_capturing import OutputRecorder
 
+# of models whose modules are of another kind
+MODEL_ERRORS = (KeyError, TypeError, ValueError, RuntimeError, AttributeError, IndexError)
 OWN_CHOICE = -1  # in place of given experts: the router chooses them
 
 
@@ -34,7 +36,7 @@ class Routers:
 
 
 class RouterPass:
-    """What the routers of one forward pass compute.
+    """Logits and chosen experts of the routers in one forward pass.
 
     Args:
         given: experts that they take instead of their own choice; `OWN_CHOICE` where they choose.
@@ -92,8 +94,8 @@ class _GivenExperts(TorchFunctionMode):
 def install_routers(decoder: Any, trial_rows: Int[Tensor, "N L"]) -> Routers | None:
     """Lets forward passes of a decoder take a `RouterPass`.
 
-    Returns None if the decoder has no routers, or none that return their logits, and the weights
-    and numbers of the experts that they choose.
+    Returns None if the decoder has no routers, or if they do not return their logits, and the
+    weights and numbers of the experts that they choose.
 
     Args:
         decoder: the part of a model that turns tokens into hidden states.
@@ -107,7 +109,7 @@ def install_routers(decoder: Any, trial_rows: Int[Tensor, "N L"]) -> Routers | N
     routed = [(attention, router) for attention, router in pairs if attention and router]
     for number, (attention, router) in enumerate(routed):
         _hook(attention, router, number)
-    return _sizes(decoder, trial_rows) if routed else None
+    return _sizes(decoder, trial_rows, len(routed)) if routed else None
 
 
 def _attention_of(layer: nn.Module) -> nn.Module | None:
@@ -134,13 +136,19 @@ def replay_problem(decoder: Any, trial_rows: Int[Tensor, "N L"], routers: Router
     return "" if torch.equal(taken, others) else "chooses experts in another way than by topk"
 
 
-def _sizes(decoder: Any, trial_rows: Tensor) -> Routers | None:
+@torch.no_grad()
+def _sizes(decoder: Any, trial_rows: Tensor, layers: int) -> Routers | None:
     routing = RouterPass()
-    with torch.no_grad():
+    try:
         _hidden_states(decoder, trial_rows, routing)
-    if not routing.logits:
+    except MODEL_ERRORS:  # a module of another kind takes no further arguments
         return None
-    return Routers(len(routing.logits), routing.logits[0].shape[-1], routing.chosen[0].shape[-1])
+    sizes = {
+        (logits.shape[-1], routing.chosen[layer].shape[-1])
+        for layer, logits in routing.logits.items()
+    }
+    is_uniform = len(sizes) == 1 and len(routing.logits) == layers
+    return Routers(layers, *sizes.pop()) if is_uniform else None
 
 
 def _hidden_states(decoder: Any, rows: Tensor, routing: RouterPass) -> Tensor:

@@ -94,8 +94,8 @@ class CausalPolicy(TrainablePolicy):
         is_started = bool(spec.lora and spec.start and spec.start.lora)
         self.continues_adapters = is_started or spec.adapters is not None
         with quiet_transformers():  # some models warn of the token sequences of the checks
-            self.lm_head = lm_head_of(self.hf_model)
             self.routers: PolicyRouters | None = self._find_routers()
+            self.lm_head = lm_head_of(self.hf_model)
             self.evaluator = self._make_evaluator()
         if spec.router_replay:
             check_records_routes(self.evaluator)

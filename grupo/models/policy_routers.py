@@ -67,12 +67,15 @@ def policy_routers(spec: CausalSpec, model: PreTrainedModel) -> PolicyRouters | 
         ConfigError: `router_aux_loss` or `router_replay` is set, and the model has no routers that
             it can be applied to.
     """
+    if model.dtype == torch.float64 and model._can_set_experts_implementation():
+        model.set_experts_implementation("eager")  # grouped products of torch have no float64
     decoder, rows = text_decoder(model), trial_rows(model)
     sizes = install_routers(decoder, rows)
-    asked = [name for name in ("router_aux_loss", "router_replay") if getattr(spec, name)]
-    if asked and not sizes:
+    fields = {"router_aux_loss": spec.router_aux_loss, "router_replay": spec.router_replay}
+    field = next((name for name, value in fields.items() if value), "")
+    if field and not sizes:
         raise ConfigError(
-            f"{asked[0]}: {getattr(spec, asked[0])!r}, and {type(model).__name__} has no routers of"
+            f"{field}: {fields[field]!r}, and {type(model).__name__} has no routers of"
             " experts. Allowed: the default, or a mixture of experts such as Qwen3-MoE."
         )
     if not sizes:

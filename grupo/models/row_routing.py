@@ -10,7 +10,7 @@ from grupo.util.device_copies import to_device
 
 
 class RowRouting:
-    """What the routers compute for rows of tokens, and experts that are given to them.
+    """Router results for rows of tokens, and experts that are given to the routers.
 
     Args:
         routers: those of the model.

@@ -17,12 +17,10 @@ from grupo.kernels.packing.block_attention import AttentionConfig
 from grupo.kernels.packing.positions import position_ids_of
 from grupo.kernels.packing.prefix_trie import pack
 from grupo.kernels.packing.tree_attention import TreeAttention
-from grupo.kernels.routing import RouterPass, routing_argument
+from grupo.kernels.routing import MODEL_ERRORS, RouterPass, routing_argument
 from grupo.kernels.trial_rows import trial_rows
 
 ATTENTION_NAME = "grupo"
-# of models whose attention is of another kind
-MODEL_ERRORS = (KeyError, TypeError, ValueError, RuntimeError, AttributeError, IndexError)
 # layer types that are fully described by an AttentionConfig
 SUPPORTED_LAYER_TYPES = {"full_attention", "sliding_attention"}
 
