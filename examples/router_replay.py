@@ -14,10 +14,12 @@ from pathlib import Path
 import torch
 from transformers import OlmoeConfig, OlmoeForCausalLM
 
-from grupo import CausalLM, Evaluation, Recipe, RewardTerm, SingleTurn, train
+from grupo import CausalLM, Recipe, RewardTerm, SingleTurn
+from grupo.core.types import Rollout, Task
 from grupo.methods.gspo import gspo
 from grupo.models import devices
 from grupo.toy.tokenizers import phrase_tokenizer
+from grupo.training.start import run_training
 
 METRICS = ("sampler_mismatch/logp_diff_mean", "sampler_mismatch/logp_diff_max")
 
@@ -43,27 +45,26 @@ def save_model(folder: Path) -> None:
     tokenizer.save_pretrained(folder)
 
 
-def digits(text: str) -> float:
+def digits(task: Task, rollout: Rollout) -> float:
     """The fraction of characters that are digits."""
-    return sum(c.isdigit() for c in text) / max(1, len(text))
+    return sum(c.isdigit() for c in rollout.text) / max(1, len(rollout.text))
 
 
 def mismatch(folder: Path, *, replay: bool) -> dict[str, float]:
     """Metrics of the first step of a run."""
     recipe = Recipe(
         policy=CausalLM(
-            str(folder / "model"), dtype="bfloat16", max_new_tokens=128, router_replay=replay
+            str(folder / "model"), dtype="bfloat16", max_new_tokens=48, router_replay=replay
         ),
         env=SingleTurn((RewardTerm("digits", digits),)),
-        tasks=[{"prompt": f"{i} + {i} =", "answer": str(2 * i)} for i in range(8)],
+        tasks=[{"prompt": f"{i} + {i} =", "answer": str(2 * i)} for i in range(4)],
         method=gspo(group_size=8),
         max_steps=1,
-        prompts_per_step=8,
+        prompts_per_step=4,
         eval_tasks=0,
-        evaluation=Evaluation(attempts=0),
     )
     run = folder / f"replay_{replay}"
-    train(recipe, run)
+    run_training(recipe, run)
     return json.loads((run / "metrics.jsonl").read_text().splitlines()[0])
 
 
