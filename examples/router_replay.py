@@ -14,10 +14,10 @@ from pathlib import Path
 import torch
 from transformers import OlmoeConfig, OlmoeForCausalLM
 
-from grupo import CausalLM, Recipe, RewardTerm, SingleTurn
+from grupo import CausalLM, Method, Recipe, RewardTerm, SingleTurn
 from grupo.core.types import Rollout, Task
-from grupo.methods.gspo import gspo
 from grupo.models import devices
+from grupo.rollouts.samplers import GroupSampler
 from grupo.toy.tokenizers import phrase_tokenizer
 from grupo.training.start import run_training
 
@@ -29,13 +29,13 @@ def save_model(folder: Path) -> None:
     tokenizer = phrase_tokenizer([])
     config = OlmoeConfig(
         vocab_size=len(tokenizer),
-        hidden_size=256,
-        intermediate_size=128,
+        hidden_size=64,
+        intermediate_size=32,
         num_hidden_layers=4,
         num_attention_heads=4,
         num_experts=64,
         num_experts_per_tok=8,
-        initializer_range=0.06,
+        initializer_range=0.12,
         eos_token_id=0,
         bos_token_id=None,
         pad_token_id=0,
@@ -54,13 +54,13 @@ def mismatch(folder: Path, *, replay: bool) -> dict[str, float]:
     """Metrics of the first step of a run."""
     recipe = Recipe(
         policy=CausalLM(
-            str(folder / "model"), dtype="bfloat16", max_new_tokens=48, router_replay=replay
+            str(folder / "model"), dtype="bfloat16", max_new_tokens=32, router_replay=replay
         ),
         env=SingleTurn((RewardTerm("digits", digits),)),
-        tasks=[{"prompt": f"{i} + {i} =", "answer": str(2 * i)} for i in range(4)],
-        method=gspo(group_size=8),
+        tasks=[{"prompt": f"{i} + {i} =", "answer": str(2 * i)} for i in range(2)],
+        method=Method(sampler=GroupSampler(8)),
         max_steps=1,
-        prompts_per_step=4,
+        prompts_per_step=2,
         eval_tasks=0,
     )
     run = folder / f"replay_{replay}"

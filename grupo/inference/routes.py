@@ -38,7 +38,12 @@ def routes_after(line: str, count: int) -> str:
 
 
 def continued_routes(begun: str, line: str) -> str:
-    """The routes `line` of a context, with those that its beginning had when it was generated."""
+    """The routes `line` of a context, with those that its beginning had when it was generated.
+
+    >>> begun, line = (encode_routes(torch.tensor(x)) for x in ([[5]], [[1], [2]]))
+    >>> decode_routes(continued_routes(begun, line)).tolist()
+    [[5], [2]]
+    """
     if not begun or not line:
         return line
     known = decode_routes(begun)

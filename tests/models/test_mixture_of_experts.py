@@ -147,6 +147,17 @@ def test_a_record_has_the_tokens_that_a_turn_evaluated(moe):
     assert lengths[1] == len(second.observation) + len(second.items)
 
 
+def test_a_copy_of_the_weights_records_the_same_experts(moe):
+    spec = CausalLM(moe["olmoe"], max_new_tokens=12, router_replay=True)
+    expected = generate(build_cached(spec), PROMPTS[:1], 1)[0][0]
+    policy = spec.build()
+    policy.generate_from_weight_copy()
+    policy.sync_weights(policy.weight_sync.snapshot(), 1)
+    response = generate(policy, PROMPTS[:1], 1)[0][0]
+    assert response.items == expected.items
+    assert response.routes == expected.routes != ""
+
+
 def padded_policy(policy: CausalPolicy) -> CausalPolicy:
     """A policy of the same model whose rows are padded."""
     from grupo.models.evaluator import PaddedEvaluator
