@@ -14,6 +14,8 @@ COMPARISONS = ("reverse_kl", "forward_kl", "jsd")
 GROUP_SIGNALS = ("disagreement",)
 ROW_SIGNALS = ("concentration",)
 CURRENT = "current"  # the policy itself at the start of a step
+ROUTER_LOSS = "router_loss"  # of a row: its share of the load-balancing loss, at its first action
+EXPERT_COST = "expert_cost"  # the input of a batch with which the policy computes it
 SAMPLER = "sampler"  # the inference engine, whose log-probs are recorded
 
 

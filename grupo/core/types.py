@@ -84,6 +84,9 @@ class Response:
         later_parts: Of a response that was generated in several steps: the index of the first item
             of each later part, and the training steps behind the weights that sampled it.
         image: A generated image, encoded by `grupo.storage.tensor_text`; "" for text.
+        routes: Experts that a mixture of experts chose for the tokens of the observation and the
+            items while it sampled, from the last item of the response before on, as
+            `grupo.inference.routes` encodes them; "" if they are not recorded.
     """
 
     items: tuple[Any, ...]
@@ -100,6 +103,7 @@ class Response:
     policy_version: int = 0
     image: str = ""
     later_parts: tuple[tuple[int, int], ...] = ()
+    routes: str = ""
 
     @property
     def item_versions(self) -> tuple[int, ...]:

@@ -26,6 +26,7 @@ class Phase(StrEnum):
     REPLAYED_ROLLOUTS_READ = "replayed rollouts read"
     MICROBATCHES_CHOSEN = "rows divided into micro-batches"
     SIGNALS_EVALUATED = "signals evaluated"
+    ROUTERS_COUNTED = "routers counted"
     GRADIENTS_ACCUMULATED = "gradients accumulated"
     GRADIENTS_SUMMED = "gradients summed"
     WEIGHTS_CHECKED = "weights checked"

@@ -45,6 +45,8 @@ class Reply:
         head_value: output of the auxiliary head.
         parts: update steps of the weights that generated each part of the tokens, and its number of
             tokens; empty if all have the weights of the engine.
+        routes: experts that routers chose for each token of prompt and answer but the last one, as
+            `encode_routes` writes them; "" if they are not recorded.
     """
 
     tokens: tuple[int, ...] = ()
@@ -53,6 +55,7 @@ class Reply:
     entropy: tuple[float, ...] = ()
     head_value: float = 0.0
     parts: tuple[tuple[int, int], ...] = ()
+    routes: str = ""
 
     @property
     def num_generated(self) -> int:

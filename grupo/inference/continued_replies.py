@@ -7,6 +7,7 @@ from typing import Protocol
 from transformers import PreTrainedTokenizerBase
 
 from grupo.inference.base import Reply, Request, StopConditions
+from grupo.inference.routes import continued_routes
 from grupo.inference.stop_conditions import StopChecker
 
 TOKENS_PER_REQUEST = 4  # of a streamed reply
@@ -66,6 +67,7 @@ class ContinuingBatcher:
             logp=(*begun.logp, *reply.logp)[:length],
             finish_reason=reason,
             parts=(*begun.parts, part),
+            routes=continued_routes(begun.routes, reply.routes),
         )
 
 

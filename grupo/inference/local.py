@@ -16,6 +16,7 @@ from grupo.core.response_use import responses_are_trained_on
 from grupo.inference.base import Reply, Request, StopConditions, batchable_groups
 from grupo.inference.decode_rows import DecodeConfig, DecodeRows, DynamicRows, sampled_rows
 from grupo.inference.memory_limits import MAX_CONTEXT_TOKENS, MemoryLimits
+from grupo.inference.routes import encode_routes
 from grupo.inference.static_rows import StaticDecoding
 from grupo.inference.stop_conditions import StopChecker
 from grupo.kernels.backend import Backend
@@ -239,13 +240,20 @@ class _DecodeBatch:
 
     def _end_answers(self) -> Iterator[tuple[int, Reply]]:
         """Yields the replies of the answers that end with their newest token."""
-        active = [answer for answer in self.answers if answer.is_active]
-        reasons = self.stop_checker.finish_reasons([answer.tokens for answer in active])
-        for answer, reason in zip(active, reasons, strict=True):
+        active = [(row, answer) for row, answer in enumerate(self.answers) if answer.is_active]
+        reasons = self.stop_checker.finish_reasons([answer.tokens for _, answer in active])
+        for (row, answer), reason in zip(active, reasons, strict=True):
             if reason or len(answer.tokens) >= answer.max_new_tokens:
                 answer.is_active = False
-                reply = Reply(tuple(answer.tokens), tuple(answer.logp), reason or "length")
+                tokens, logp = tuple(answer.tokens), tuple(answer.logp)
+                reply = Reply(tokens, logp, reason or "length", routes=self._routes(row))
                 yield answer.request_index, reply
+
+    def _routes(self, row: int) -> str:
+        """The routes of a row's context, whose newest token was not evaluated."""
+        if not self.engine.backend.records_routes:
+            return ""
+        return encode_routes(self.rows.state.routes_of(row, len(self.answers[row].tokens) - 1))
 
     def _evict_finished(self) -> None:
         """Removes finished rows; the prefix cache takes their keys and values."""

@@ -19,6 +19,7 @@ from grupo.kernels.packing.positions import RowPositions
 from grupo.kernels.packing.prefix_trie import PackedTokens
 from grupo.kernels.packing.tree_attention import TreeAttention
 from grupo.kernels.prefix_cache import PrefixCache
+from grupo.kernels.routing import RouterPass
 
 
 @dataclass(frozen=True)
@@ -34,7 +35,15 @@ class RowSet:
     max_tokens: int = 1 << 62
 
 
-class PrefillLayout(AttentionLayout, AttentionWithLSE, Protocol):
+class RouteRecorder(AttentionLayout, Protocol):
+    """Attention of tokens whose keys and values are kept, and the experts chosen for them."""
+
+    def store_routes(self, routes: Int[Tensor, "M layers*k"]) -> None:
+        """Keeps the experts that routers chose for the tokens."""
+        ...
+
+
+class PrefillLayout(RouteRecorder, AttentionWithLSE, Protocol):
     """Attention over packed prompts whose keys and values go into the prefix cache."""
 
     def store_activation_index(self, first: int) -> None:
@@ -55,6 +64,11 @@ class Backend(Protocol):
     @property
     def positions(self) -> RowPositions | None:
         """Positions of tokens; None if they are their indices in their rows."""
+        ...
+
+    @property
+    def records_routes(self) -> bool:
+        """Whether the layouts of prefill and decode steps keep the experts that routers chose."""
         ...
 
     def reset(self, prefix_cache: PrefixCache, *, trained_on: bool) -> None:
@@ -91,8 +105,16 @@ class Backend(Protocol):
         """Divides right-padded rows into sets; no micro-batch holds rows of two sets."""
         ...
 
-    def evaluate(self, packed: PackedTokens, index: Int[Tensor, "m"]) -> HiddenStates:
-        """Last hidden states of the packed tokens at `index`, differentiable."""
+    def evaluate(
+        self, packed: PackedTokens, index: Int[Tensor, "m"], routing: RouterPass | None = None
+    ) -> HiddenStates:
+        """Last hidden states of the packed tokens at `index`, differentiable.
+
+        Args:
+            packed: the tokens.
+            index: those whose hidden states are returned.
+            routing: of the model's routers, if it has any.
+        """
         ...
 
 
@@ -104,11 +126,13 @@ class HFBackend:
         model: the model.
         attention: attention of `evaluate`.
         positions: positions of tokens. Default: their indices in their rows.
+        records_routes: whether the layouts of prefill and decode steps keep the chosen experts.
     """
 
     model: PreTrainedModel
     attention: PackedAttention = TreeAttention
     positions: RowPositions | None = None
+    records_routes: bool = False
 
     def reset(self, prefix_cache: PrefixCache, *, trained_on: bool) -> None:
         pass
@@ -117,22 +141,33 @@ class HFBackend:
         self,
         token: Tensor,
         position: Tensor,
-        layout: AttentionLayout,
+        layout: RouteRecorder,
         last_index: Tensor,
         lm_head: LMHead,
     ) -> Tensor:
-        hidden = hf_attention.forward_packed(self.model, token, position, layout)
-        return lm_head(hidden[last_index])
+        return lm_head(self._generating(token, position, layout)[last_index])
 
     def decode(
         self, token: Tensor, position: Tensor, decode_state: DecodeState, lm_head: LMHead
     ) -> Tensor:
-        return lm_head(hf_attention.forward_packed(self.model, token, position, decode_state))
+        return lm_head(self._generating(token, position, decode_state))
+
+    def _generating(self, token: Tensor, position: Tensor, layout: RouteRecorder) -> Tensor:
+        """Last hidden states in a step of generation."""
+        routing = RouterPass() if self.records_routes else None
+        hidden = hf_attention.forward_packed(self.model, token, position, layout, routing)
+        if routing:
+            layout.store_routes(routing.routes())
+        return hidden
 
     def row_sets(self, token: Tensor, length: Tensor) -> Sequence[RowSet]:
         return [RowSet(torch.arange(len(token)))]
 
-    def evaluate(self, packed: PackedTokens, index: Tensor) -> HiddenStates:
+    def evaluate(
+        self, packed: PackedTokens, index: Tensor, routing: RouterPass | None = None
+    ) -> HiddenStates:
         layout = self.attention(packed)
-        hidden = hf_attention.forward_packed(self.model, packed.token, packed.position, layout)
+        hidden = hf_attention.forward_packed(
+            self.model, packed.token, packed.position, layout, routing
+        )
         return HiddenStates(select_rows(hidden, index))

@@ -13,7 +13,7 @@ from torch.nn.functional import pad
 from grupo.kernels import kv_tensors
 from grupo.kernels.kv_tensors import LayerKV
 from grupo.kernels.packing.block_attention import AttentionConfig
-from grupo.kernels.prefix_cache import NOT_CACHED, PrefixCache
+from grupo.kernels.prefix_cache import NOT_CACHED, ROUTES_LAYER, PrefixCache
 
 
 class DecodeState:
@@ -64,6 +64,18 @@ class DecodeState:
         prefix_p, suffix_p = p.split([prefix_k.shape[2], suffix_k.shape[2]], -1)
         out = self._weighted_prefix_values(prefix_p, prefix_v) + suffix_p @ suffix_v
         return out.flatten(1, 2)[None]
+
+    def store_routes(self, routes: Int[Tensor, "R layers*k"]) -> None:
+        """Keeps the experts that routers chose for the current tokens."""
+        self._append_kv(ROUTES_LAYER, routes[:, None], routes[:, None, :0])
+
+    def routes_of(self, row: int, generated: int) -> Int[Tensor, "n layers*k"]:
+        """The experts that were chosen for the prefix of a row and its first generated tokens."""
+        slots = self._tensor(self.prefix_slots[self.prefix_of_row[row]])
+        prefix = self.prefix_cache.read_routes(slots)[:, 0]
+        if not generated:
+            return prefix
+        return torch.cat([prefix, self.suffix_kv[ROUTES_LAYER][0][row, 0, :generated]])
 
     def kv_buffers(self, layer: int, k: Tensor, v: Tensor) -> tuple[LayerKV, LayerKV]:
         """Keys and values of suffixes, with room for one more token like k, and of prefixes.

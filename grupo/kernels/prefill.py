@@ -69,6 +69,10 @@ class PrefillState:
         kernel = kernel_for(config, q, v)
         return attend_blocks(kernel, self.tree.self_blocks, blocks, (q, k, v), config)
 
+    def store_routes(self, routes: Tensor) -> None:
+        """Keeps the experts (M, layers*k) that routers chose for the new tokens."""
+        self.prefix_cache.write_routes(self.slots, routes[:, None])
+
     def store_activation_index(self, first: int) -> None:
         """Records that the activations of the new tokens are cached from row `first` on."""
         self.prefix_cache.store_activation_index(

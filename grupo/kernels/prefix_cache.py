@@ -6,6 +6,7 @@ from torch import Tensor
 
 ROOT = -1
 NOT_CACHED = -1
+ROUTES_LAYER = -1  # holds the experts that routers chose, in place of keys
 
 
 class PrefixCache:
@@ -64,6 +65,14 @@ class PrefixCache:
         """Keys and values (*slots.shape, K, d) of one layer."""
         k, v = self.layer_kv[layer]
         return k[slots], v[slots]
+
+    def write_routes(self, slots: Tensor, routes: Tensor) -> None:
+        """Stores the experts (m, 1, layers*k) that the routers of all layers chose."""
+        self.write_kv(ROUTES_LAYER, slots, routes, routes[..., :0])
+
+    def read_routes(self, slots: Tensor) -> Tensor:
+        """The experts (m, 1, layers*k) that the routers of all layers chose."""
+        return self.read_kv(ROUTES_LAYER, slots)[0]
 
     def store_activation_index(self, slots: Sequence[int], indices: Sequence[int]) -> None:
         """Records the row of each slot in the activation cache; negative rows are skipped."""

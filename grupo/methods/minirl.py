@@ -80,7 +80,7 @@ PAPER = Paper(
         "runs split 2,048, 4,096 or 8,192 rollouts into minibatches of 1,024 (a summary of the "
         "paper)"
     ),
-    missing=("Routing replay for mixtures of experts, which belongs to the engine.",),
+    missing=("Routing replay, which is a field of the policy: `router_replay=True`.",),
     deviations=("No document that was opened states the group size: 16 is our choice.",),
     audit=(
         "REINFORCE with the engine's weight, group baseline, clip of pi / old and no length "

@@ -15,6 +15,7 @@ from grupo.core.types import Observation, Response, Rollout
 from grupo.inference.base import Reply, Request, StopConditions
 from grupo.inference.continued_replies import ReplyBatcher, StreamingBatcher
 from grupo.inference.reply_record import RecordingBatcher, ReplyRecord
+from grupo.inference.routes import routes_after
 from grupo.inference.sampling_params import Sampling
 from grupo.models.chat_history import as_fork
 from grupo.models.chat_tokenizer import ChatTokenizer
@@ -194,6 +195,7 @@ class CausalActor:
             self.chat_tokenizer.decode(reply.tokens, open_tokens),
             reply.finish_reason,
             rng_key=self.rng_key,
+            routes=routes_after(reply.routes, max(0, len(context) - 1)),
             **self._versions(reply),
         )
 

@@ -8,10 +8,12 @@ import torch
 from torch import Tensor
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
+from grupo.algo.load_balancing import RouterSums
 from grupo.core.aux_heads import AuxHead
 from grupo.core.batch import Batch, Signals
 from grupo.core.dtypes import DTYPES, FULL_PRECISION
 from grupo.core.reference_update import ReferenceUpdate
+from grupo.core.signal_names import ROUTER_LOSS
 from grupo.core.types import Observation, Rollout, Task
 from grupo.core.validation import PromptLimit
 from grupo.inference.base import Engine, StopConditions
@@ -30,8 +32,16 @@ from grupo.models.language_limits import language_model_limit, make_chat_tokeniz
 from grupo.models.loaded import LoadedModel, take_or_load
 from grupo.models.lora import Lora
 from grupo.models.model_folder import model_folder
+from grupo.models.policy_routers import (
+    ROUTES,
+    PolicyRouters,
+    check_records_routes,
+    policy_routers,
+)
 from grupo.models.quantization import merge_dequantized
 from grupo.models.quiet_loading import quiet_transformers
+from grupo.models.route_rows import encode_routes_of_rows
+from grupo.models.row_routing import RowRouting
 from grupo.models.sharding import FSDP2, ShardedModel
 from grupo.models.signal_models import DistributionModel, scatter_to_batch
 from grupo.models.start_weights import trainable_module
@@ -84,8 +94,11 @@ class CausalPolicy(TrainablePolicy):
         is_started = bool(spec.lora and spec.start and spec.start.lora)
         self.continues_adapters = is_started or spec.adapters is not None
         with quiet_transformers():  # some models warn of the token sequences of the checks
+            self.routers: PolicyRouters | None = self._find_routers()
             self.lm_head = lm_head_of(self.hf_model)
             self.evaluator = self._make_evaluator()
+        if spec.router_replay:
+            check_records_routes(self.evaluator)
         self.weight_sync: LMWeightSync = self._make_weight_sync()
         self.sharded: ShardedModel | None = None
         if spec.gradient_checkpointing:
@@ -183,16 +196,35 @@ class CausalPolicy(TrainablePolicy):
 
     def encode(self, rollouts: Sequence[Rollout]) -> Mapping[str, Tensor]:
         """Rows as `token` (N, L), right-padded, the `start` of their actions and their `length`."""
-        return padding.encode(rollouts)
+        rows = padding.encode(rollouts)
+        if not self.spec.router_replay or not self.routers:
+            return rows
+        sizes = self.routers.sizes
+        width = rows["token"].shape[1]
+        return {**rows, ROUTES: encode_routes_of_rows(rollouts, width, sizes.layers * sizes.top_k)}
 
     def signals(self, batch: Batch, names: Collection[str] = ("logp",)) -> Signals:
         """`logp` and the signals in `names` of every action, (N, T), 0 where masked."""
         with self.reused_casts():
-            own = self.distributions(batch)
+            routing = self.routers.row_routing(batch.inputs) if self.routers else None
+            own = self.distributions(batch, routing)
             values = token_values(batch, names, own, self.signal_models, self.aux_heads)
-            return scatter_to_batch(batch, values)
+            signals = scatter_to_batch(batch, values)
+        if self.routers and routing:
+            self.routers.last_sums = routing.sums()
+            if ROUTER_LOSS in names:
+                signals[ROUTER_LOSS] = self.routers.row_losses(routing, batch.inputs, batch.mask)
+        return signals
 
-    def distributions(self, batch: Batch) -> TokenDistributions:
+    @torch.no_grad()
+    def router_sums(self, batch: Batch) -> RouterSums:
+        """Sums over the tokens of a batch of what the routers compute, without a gradient."""
+        assert self.routers
+        routing = self.routers.row_routing(batch.inputs)
+        self.distributions(batch, routing)
+        return routing.sums()
+
+    def distributions(self, batch: Batch, routing: RowRouting | None = None) -> TokenDistributions:
         """Token distributions of a batch's actions, in the order of its mask."""
         token, start, length = (batch.inputs[name] for name in ("token", "start", "length"))
         row, action = batch.mask.nonzero(as_tuple=True)
@@ -201,7 +233,7 @@ class CausalPolicy(TrainablePolicy):
         # transformers checkpoints gradients in training mode only; dropout is off
         source.hf_model.train(self.spec.gradient_checkpointing and torch.is_grad_enabled())
         with self.autocast():
-            hidden = source.evaluator.hidden_states(token, length, row, column - 1)
+            hidden = source.evaluator.hidden_states(token, length, row, column - 1, routing)
         actions = to_device(token[row, column], hidden.values.device)
         head = self._logits_head(source.lm_head)
         return TokenDistributions(hidden, actions, head, self.spec.sampling)
@@ -290,7 +322,7 @@ class CausalPolicy(TrainablePolicy):
 
         A model in memory is copied, which must be done before training.
         """
-        policy = self._load_copy(self.spec)
+        policy = self._load_copy(replace(self.spec, router_replay=False))
         policy.module.requires_grad_(False)
         if self.sharded and self.sharded.param_dtype:
             policy._convert_weights(self.sharded.param_dtype)  # it computes as this one does
@@ -298,7 +330,7 @@ class CausalPolicy(TrainablePolicy):
 
     def _load_head_model(self, folder: str) -> "CausalPolicy":
         """Load the model of a head from a folder, or as this policy is before training."""
-        spec = replace(self.spec, engine=None, sharding=None)
+        spec = replace(self.spec, engine=None, sharding=None, router_replay=False)
         if folder:
             return type(self)(replace(spec, model=folder, start=None))
         policy = self._load_copy(spec)
@@ -331,7 +363,10 @@ class CausalPolicy(TrainablePolicy):
             )
 
     def _make_evaluator(self) -> Evaluator:
-        return evaluator_for(self.hf_model, self.dtype)
+        return evaluator_for(self.hf_model, self.dtype, records_routes=self.spec.router_replay)
+
+    def _find_routers(self) -> PolicyRouters | None:
+        return policy_routers(self.spec, self.hf_model)
 
     def _make_weight_sync(self) -> LMWeightSync:
         if not self.spec.engine:

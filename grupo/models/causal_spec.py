@@ -6,7 +6,7 @@ from typing import Any
 
 from grupo.core.component import component
 from grupo.core.dtypes import DtypeName
-from grupo.core.ranges import NonEmptyString, PositiveInt
+from grupo.core.ranges import NonEmptyString, NonNegativeFloat, PositiveInt
 from grupo.core.signal_names import COMPARISONS, GROUP_SIGNALS, ROW_SIGNALS
 from grupo.inference.sampling_params import Sampling
 from grupo.inference.vllm import Vllm
@@ -48,6 +48,10 @@ class CausalSpec:
         gradient_checkpointing: recompute activations in the backward pass to save memory.
         engine: server that generates. Default: this process generates.
         allow_pickle: also read weights from a pickle, whose author may be able to execute code.
+        router_aux_loss: coefficient of the load-balancing loss of a mixture of experts, which is
+            added to the method's loss.
+        router_replay: the update uses the experts that were chosen while an answer was sampled.
+            Ma et al., 2025, arXiv:2510.11370.
         start: trained weights to start from: `--model RUN` sets it. Default: those of `model`.
     """
 
@@ -69,6 +73,8 @@ class CausalSpec:
     chat_template: str = ""
     chat_template_kwargs: Mapping[str, Any] = field(default_factory=dict, hash=False)
     system_prompt: str = ""
+    router_aux_loss: NonNegativeFloat = 0.0
+    router_replay: bool = False
 
     @property
     def signals(self) -> tuple[str, ...]:
@@ -94,6 +100,11 @@ class CausalSpec:
             self._check_quantization(self.quantization)
         if self.sharding:
             check_sharding(self.sharding, self.dtype, self.quantization)
+        if self.router_replay and self.engine:
+            raise ConfigError(
+                "router_replay: True, and the server of `engine` does not return the experts that"
+                " it chooses. Allowed with an engine: False."
+            )
 
     @property
     def adapters(self) -> Any:

@@ -2,9 +2,10 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from typing import Protocol
+from typing import Any, Protocol
 
 import torch
+from jaxtyping import Int
 from torch import Tensor
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
@@ -24,13 +25,34 @@ from grupo.kernels.packing.positions import RowPositions
 from grupo.kernels.packing.prefix_trie import SortedRows, pack
 from grupo.kernels.packing.tree_attention import TreeAttention
 from grupo.kernels.prefix_cache import PrefixCache
+from grupo.kernels.routing import routing_argument
 from grupo.models.engine_memory import engine_limits
 from grupo.models.prompt_logprobs import HiddenStateReader, PromptLogprobEngine
+from grupo.models.row_routing import RowRouting
 from grupo.util.device_copies import to_device
 
 
 class Evaluator(HiddenStateReader, Protocol):
     """Computes hidden states of a model, and makes an inference engine for it."""
+
+    def hidden_states(
+        self,
+        token: Int[Tensor, "N L"],
+        length: Int[Tensor, "N"],
+        row: Int[Tensor, "m"],
+        column: Int[Tensor, "m"],
+        routing: RowRouting | None = None,
+    ) -> HiddenStates:
+        """Hidden states at the m positions (row, column).
+
+        Args:
+            token: right-padded rows.
+            length: of each row.
+            row: of each position.
+            column: of each position.
+            routing: of the model's routers, if it has any.
+        """
+        ...
 
     def with_model(self, model: PreTrainedModel) -> "Evaluator":
         """The same kind of evaluator for another model."""
@@ -55,21 +77,28 @@ class Evaluator(HiddenStateReader, Protocol):
         ...
 
 
-def evaluator_for(model: PreTrainedModel, dtype: torch.dtype) -> Evaluator:
+def evaluator_for(
+    model: PreTrainedModel, dtype: torch.dtype, *, records_routes: bool = False
+) -> Evaluator:
     """The fastest evaluator for a model; switches the model to packed attention if it can.
 
     Args:
         model: the model.
         dtype: of its computations.
+        records_routes: whether engines of packed rows record the experts that routers choose.
     """
     try:
-        return packed_evaluator_for(model, dtype)
+        return packed_evaluator_for(model, dtype, records_routes=records_routes)
     except PackedAttentionError as error:
         return PaddedEvaluator(model, reason=str(error))
 
 
 def packed_evaluator_for(
-    model: PreTrainedModel, dtype: torch.dtype, positions: RowPositions | None = None
+    model: PreTrainedModel,
+    dtype: torch.dtype,
+    positions: RowPositions | None = None,
+    *,
+    records_routes: bool = False,
 ) -> "PackedEvaluator":
     """An evaluator of packed rows.
 
@@ -77,13 +106,14 @@ def packed_evaluator_for(
         model: the model, which is switched to packed attention.
         dtype: of its computations.
         positions: positions of tokens. Default: their indices in their rows.
+        records_routes: whether engines record the experts that routers choose.
 
     Raises:
         PackedAttentionError: the model's hidden states would differ.
     """
     use_packed_attention(model)
     attention = packed_attention_for(model, dtype)
-    backend = backend_for(model, attention, positions)
+    backend = backend_for(model, attention, positions, records_routes=records_routes)
     capture = capture_switch_for(backend)
     return PackedEvaluator(backend, engine_limits(model, dtype), attention, capture)
 
@@ -92,9 +122,12 @@ def backend_for(
     model: PreTrainedModel,
     attention: PackedAttention = TreeAttention,
     positions: RowPositions | None = None,
+    *,
+    records_routes: bool = False,
 ) -> Backend:
     """The fastest backend that reproduces a model which uses packed attention."""
-    return native_backend(model, positions) or HFBackend(model, attention, positions)
+    hf_backend = HFBackend(model, attention, positions, records_routes)
+    return native_backend(model, positions) or hf_backend
 
 
 @dataclass(frozen=True)
@@ -120,16 +153,22 @@ class PackedEvaluator:
     def with_model(self, model: PreTrainedModel) -> Evaluator:
         if model is self.model:
             return self
-        return replace(self, backend=backend_for(model, self.attention, self.backend.positions))
+        records = self.backend.records_routes
+        backend = backend_for(model, self.attention, self.backend.positions, records_routes=records)
+        return replace(self, backend=backend)
 
     def with_module_calls(self, model: PreTrainedModel) -> Evaluator:
         return replace(self, backend=HFBackend(model, self.attention, self.backend.positions))
 
     def hidden_states(
-        self, token: Tensor, length: Tensor, row: Tensor, column: Tensor
+        self,
+        token: Tensor,
+        length: Tensor,
+        row: Tensor,
+        column: Tensor,
+        routing: RowRouting | None = None,
     ) -> HiddenStates:
-        # tokens after a row's last requested column are not needed
-        length = torch.zeros_like(length).scatter_reduce(0, row, column + 1, "amax")
+        length = _needed_length(length, row, column)
         if not len(row):  # models cannot evaluate an empty sequence
             length[:1] = 1
         packed = pack(token, length)
@@ -138,7 +177,11 @@ class PackedEvaluator:
                 packed.position[packed.token_index[i, :n]] = positions(token[i, :n].tolist())[:-1]
         device = self.model.device
         index = to_device(packed.token_index[row, column], device)
-        return self.backend.evaluate(packed.to(device), index)
+        router_pass = None
+        if routing:
+            count = len(packed.token)
+            router_pass = routing.start(packed.token_index, length, count, device)
+        return self.backend.evaluate(packed.to(device), index, router_pass)
 
     def microbatches(self, token: Tensor, length: Tensor, max_tokens: int) -> Iterator[Tensor]:
         for row_set in self.backend.row_sets(token, length):
@@ -160,6 +203,11 @@ class PackedEvaluator:
     @property
     def warning(self) -> str:
         return ""
+
+
+def _needed_length(length: Tensor, row: Tensor, column: Tensor) -> Tensor:
+    """Length of each row without the tokens after its last requested column."""
+    return torch.zeros_like(length).scatter_reduce(0, row, column + 1, "amax")
 
 
 def _microbatches(token: Tensor, length: Tensor, max_tokens: int) -> Iterator[Tensor]:
@@ -208,11 +256,26 @@ class PaddedEvaluator:
         return self.with_model(model)
 
     def hidden_states(
-        self, token: Tensor, length: Tensor, row: Tensor, column: Tensor
+        self,
+        token: Tensor,
+        length: Tensor,
+        row: Tensor,
+        column: Tensor,
+        routing: RowRouting | None = None,
     ) -> HiddenStates:
-        token = to_device(token[:, : int(length.max())], self.model.device)
-        hidden = self.model.base_model(input_ids=token, use_cache=False).last_hidden_state
+        token = token[:, : int(length.max())]
+        router_pass = None
+        if routing:
+            index = torch.arange(token.numel()).view(token.shape)
+            needed = _needed_length(length, row, column)
+            router_pass = routing.start(index, needed, token.numel(), self.model.device)
+        arguments = {**self.model_arguments(token), **routing_argument(router_pass)}
+        hidden = self.model.base_model(**arguments, use_cache=False).last_hidden_state
         return HiddenStates(hidden[row, column])
+
+    def model_arguments(self, token: Tensor) -> dict[str, Any]:
+        """Arguments of the model's forward pass for padded rows (N, L)."""
+        return {"input_ids": to_device(token, self.model.device)}
 
     def microbatches(self, token: Tensor, length: Tensor, max_tokens: int) -> Iterator[Tensor]:
         order = length.argsort(descending=True, stable=True)

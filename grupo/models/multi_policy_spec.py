@@ -2,6 +2,7 @@
 
 from grupo.core.component import component
 from grupo.models.base import PolicySpec
+from grupo.models.causal_spec import CausalSpec
 from grupo.models.multi_policy import LoadedMultiPolicy
 from grupo.util.errors import ConfigError
 
@@ -62,6 +63,12 @@ class MultiPolicy:
             if not name.isidentifier() or name in names[:number]:
                 allowed = "Allowed: a name that no other role has."
                 raise ConfigError(f"policy.roles[{number}].name: {name!r}. {allowed}")
+        for policy in (self.main_policy, *(role.policy for role in self.roles)):
+            if isinstance(policy, CausalSpec) and policy.router_aux_loss:
+                raise ConfigError(
+                    f"router_aux_loss: {policy.router_aux_loss!r}. Allowed with several policies:"
+                    " 0, because their rows are divided among them."
+                )
 
     def build(self) -> "LoadedMultiPolicy":
         """Load all policies."""

@@ -14,6 +14,7 @@ from grupo.core.dtypes import DTYPES
 from grupo.kernels.hidden_states import HiddenStates
 from grupo.kernels.lm_head import LMHead
 from grupo.models.evaluator import Evaluator
+from grupo.models.row_routing import RowRouting
 from grupo.util.errors import ConfigError
 from grupo.util.sharded_tensors import whole
 
@@ -145,12 +146,17 @@ class GatheringEvaluator:
     evaluator: Evaluator
 
     def hidden_states(
-        self, token: Tensor, length: Tensor, row: Tensor, column: Tensor
+        self,
+        token: Tensor,
+        length: Tensor,
+        row: Tensor,
+        column: Tensor,
+        routing: RowRouting | None = None,
     ) -> HiddenStates:
         """Hidden states at the positions (row, column), with a gradient."""
 
         def run() -> Tensor:
-            return self.evaluator.hidden_states(token, length, row, column).values
+            return self.evaluator.hidden_states(token, length, row, column, routing).values
 
         return HiddenStates(self.root(run))
 

@@ -28,6 +28,7 @@ from grupo.models.causal_lm import CausalLM
 from grupo.models.causal_policy import CausalPolicy
 from grupo.models.context import context_tokens
 from grupo.models.evaluator import PaddedEvaluator
+from grupo.models.row_routing import RowRouting
 from grupo.models.signal_models import scatter_to_batch
 from grupo.models.token_statistics import TokenDistributions, logits_per_chunk_of
 from grupo.util.errors import ConfigError
@@ -66,9 +67,9 @@ class SoftThinkingLM:
     def check(self) -> None:
         """Raise `ConfigError` for a missing device, and for `lora` and `engine`."""
         self.base.check()
-        for name in ("lora", "engine"):
+        for name in ("lora", "engine", "router_aux_loss", "router_replay"):
             if value := getattr(self.base, name):
-                allowed = "Allowed: None, soft thinking does not support it."
+                allowed = "Allowed: the default, soft thinking does not support it."
                 raise ConfigError(f"base.{name}: {value!r}. {allowed}")
 
     def build(self) -> "SoftThinkingPolicy":
@@ -121,7 +122,7 @@ class SoftThinkingPolicy(CausalPolicy):
             "is_soft": is_soft,
         }
 
-    def distributions(self, batch: Batch) -> TokenDistributions:
+    def distributions(self, batch: Batch, routing: RowRouting | None = None) -> TokenDistributions:
         raise ConfigError(
             "aux_models: a soft-thinking policy can be compared with its reference only."
         )
@@ -152,6 +153,9 @@ class SoftThinkingPolicy(CausalPolicy):
         policy = SoftThinkingPolicy(self.soft_spec)
         policy.module.requires_grad_(False)
         return policy
+
+    def _find_routers(self) -> None:
+        return None
 
     def _make_evaluator(self) -> SoftTokenEvaluator:
         return SoftTokenEvaluator(self.hf_model, self.soft_spec.soft_thinking)

@@ -51,10 +51,11 @@ class VisionLM(CausalLM):
         super().check()
         if isinstance(self.model, LoadedModel):
             raise ConfigError("model: a LoadedModel. Allowed with images or audio: a folder.")
-        for name in ("engine", "sharding", "quantization"):
+        for name in ("engine", "sharding", "quantization", "router_aux_loss", "router_replay"):
             if value := getattr(self, name):
                 raise ConfigError(
-                    f"{name}: {value!r}. Allowed with a model that reads images or audio: None."
+                    f"{name}: {value!r}. Allowed with a model that reads images or audio: the"
+                    " default."
                 )
 
     def build(self) -> "VisionPolicy":
@@ -120,6 +121,9 @@ class VisionPolicy(CausalPolicy):
         """Rows as `token` (N, L), media tokens among them, their `start` and their `length`."""
         self.chat_tokenizer.register(rollouts)
         return super().encode(rollouts)
+
+    def _find_routers(self) -> None:
+        return None
 
     def _make_evaluator(self) -> Evaluator:
         return multimodal_evaluator_for(self.hf_model, self.processor, self.dtype)

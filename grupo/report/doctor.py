@@ -15,6 +15,7 @@ from grupo.report.checks import (
     over_optimisation,
     progress,
     rewards,
+    routers,
     sampler_mismatch,
 )
 from grupo.report.checks.finding import Check, Finding
@@ -59,6 +60,7 @@ CHECKS: tuple[Check, ...] = (
     rewards.reward_without_success,
     rewards.answer_in_prompt,
     over_optimisation.over_optimised,
+    routers.dead_experts,
     optimization.growing_kl,
     optimization.exploding_gradient,
     learning_signal.constant_reward_terms,

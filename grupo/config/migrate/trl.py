@@ -117,6 +117,8 @@ def _policy(source: OptionValues, length: int) -> dict[str, Any]:
             "alpha": source.number("lora_alpha", 32.0),
             "targets": source.get("lora_target_modules", "all-linear"),
         }
+    if aux_loss := source.number("router_aux_loss_coef", 0.0):
+        policy["router_aux_loss"] = aux_loss
     if source.flag("use_vllm"):
         policy["engine"] = _engine(source)
     source.used |= {"fp16", "torch_dtype", "lora_target_modules"}

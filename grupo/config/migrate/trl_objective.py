@@ -53,7 +53,6 @@ NOT_TRANSLATED = {
     " OverlongPenalty, which lowers the reward of long answers",
     "use_adaptive_entropy": "the nearest is EntropyBonus(TargetEntropy(…)) of skywork_or1, whose"
     " coefficient begins at 0",
-    "router_aux_loss_coef": "grupo has no loss that balances the experts of a router",
 }
 
 

@@ -120,7 +120,7 @@ OBJECTIVE = (
            "token_truncate is tis, sequence_truncate is seq_tis", "seq_mis"),
     *missing("a lower bound is BoundedIS(low, high) or IntervalMask(low, high)",
              "vllm_importance_sampling_clip_min"),
-    *missing("grupo has no loss that balances the experts of a router", "router_aux_loss_coef"),
+    Option("router_aux_loss_coef", "--policy.router-aux-loss {}", "0.0", example="0.001"),
 )  # fmt: skip
 OPTIMIZER = (
     Option("lr", to.LEARNING_RATE, "1e-6"),

@@ -35,6 +35,7 @@ from grupo.kernels.packing.positions import RowPositions, position_ids_of
 from grupo.kernels.packing.prefix_trie import PackedTokens
 from grupo.kernels.packing.tree_attention import TreeAttention
 from grupo.kernels.prefix_cache import PrefixCache
+from grupo.kernels.routing import RouterPass
 
 
 class NativeLlamaBackend:
@@ -47,6 +48,8 @@ class NativeLlamaBackend:
         attention_configs: configuration of each layer's attention.
         positions: positions of tokens. Default: their indices in their rows.
     """
+
+    records_routes = False  # a Llama has no routers
 
     def __init__(
         self,
@@ -158,7 +161,9 @@ class NativeLlamaBackend:
         )
         return [row_set for row_set in sets if len(row_set.rows)]
 
-    def evaluate(self, packed: PackedTokens, index: Tensor) -> HiddenStates:
+    def evaluate(
+        self, packed: PackedTokens, index: Tensor, routing: RouterPass | None = None
+    ) -> HiddenStates:
         if not self.weights.is_plain:
             return self.hf_backend.evaluate(packed, index)
         version = self.weights.version(self.weights.dtype)

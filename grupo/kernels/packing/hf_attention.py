@@ -17,11 +17,10 @@ from grupo.kernels.packing.block_attention import AttentionConfig
 from grupo.kernels.packing.positions import position_ids_of
 from grupo.kernels.packing.prefix_trie import pack
 from grupo.kernels.packing.tree_attention import TreeAttention
+from grupo.kernels.routing import MODEL_ERRORS, RouterPass, routing_argument
 from grupo.kernels.trial_rows import trial_rows
 
 ATTENTION_NAME = "grupo"
-# of models whose attention is of another kind
-MODEL_ERRORS = (KeyError, TypeError, ValueError, RuntimeError, AttributeError, IndexError)
 # layer types that are fully described by an AttentionConfig
 SUPPORTED_LAYER_TYPES = {"full_attention", "sliding_attention"}
 
@@ -61,10 +60,14 @@ def _attention(
 
 
 def forward_packed(
-    model: PreTrainedModel, token: Tensor, position: Tensor, layout: AttentionLayout
+    model: PreTrainedModel,
+    token: Tensor,
+    position: Tensor,
+    layout: AttentionLayout,
+    routing: RouterPass | None = None,
 ) -> Tensor:
     """Last hidden states (M, h) of packed tokens; `position` is a number for each of them."""
-    kwargs: Any = {"layout": layout, "use_cache": False}
+    kwargs: Any = {"layout": layout, "use_cache": False, **routing_argument(routing)}
     position_ids = position_ids_of(model, position)
     out = text_decoder(model)(input_ids=token[None], position_ids=position_ids, **kwargs)
     return out.last_hidden_state[0]

@@ -12,7 +12,6 @@ from transformers.modeling_outputs import BaseModelOutputWithPooling
 
 from grupo.inference.base import Engine, StopConditions
 from grupo.inference.hf_generate import HFGenerateEngine
-from grupo.kernels.hidden_states import HiddenStates
 from grupo.kernels.lm_head import LMHead
 from grupo.models.evaluator import Evaluator, PaddedEvaluator
 from grupo.models.multimodal.embedding import MediaEmbedding
@@ -115,12 +114,8 @@ class MultimodalPaddedEvaluator(PaddedEvaluator):
         """Arguments of the model's forward pass."""
         return ForwardInputs(self.model, self.features)
 
-    def hidden_states(
-        self, token: Tensor, length: Tensor, row: Tensor, column: Tensor
-    ) -> HiddenStates:
-        arguments = self.inputs(token[:, : int(length.max())])
-        hidden = self.model.base_model(**arguments, use_cache=False).last_hidden_state
-        return HiddenStates(hidden[row, column])
+    def model_arguments(self, token: Tensor) -> dict[str, Any]:
+        return self.inputs(token)
 
     def engine(
         self, head: LMHead, tokenizer: PreTrainedTokenizerBase, stop_conditions: StopConditions

@@ -62,6 +62,7 @@ def mask_thoughts(actor: Actor, rollout: Rollout, think_end: str) -> Rollout:
         text=response.text[len(thoughts.text) :],
         resets_context=False,
         later_parts=(),
+        routes="",  # those of the first tokens belong to the thoughts
     )
     masked = replace(thoughts, in_loss=False, finish_reason="stop", later_parts=())
     turns = (*masked_turns, (observation, masked), ("", answer), *rollout.turns[last + 1 :])

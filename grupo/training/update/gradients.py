@@ -5,7 +5,7 @@ whole minibatch is first differentiated with respect to the signals. The micro-b
 propagate this gradient to the parameters. A minibatch has N rows of T actions.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from contextlib import AbstractContextManager
 
 import torch
@@ -23,6 +23,7 @@ from grupo.training.update.policy_device import (
     WeightedBatch,
     copy_results_to_cpu,
 )
+from grupo.training.update.routers import RouterUpdate
 from grupo.training.update.signals import MicrobatchSignalModel, evaluate_all, microbatches_by_rank
 from grupo.training.update.update_metrics import TokenHook, UpdateMetrics
 from grupo.util.device_copies import to_device
@@ -83,16 +84,21 @@ def accumulate_gradients(
         ranks: The processes that share the rows. The metrics cover the evaluated rows of all ranks.
     """
     weight = method.aggregation(batch)
-    # sorted: the order of signals decides the order in which autograd adds their gradients
-    signal_names = sorted({"logp", "entropy", *method.requires.recomputed_signals})
     metrics = UpdateMetrics(token_hook)
+    routers = RouterUpdate(policy, ranks)
     if method.requires.coupled_rows:
-        _accumulate_through_signals(policy, method, batch, weight, signal_names, metrics, ranks)
+        _accumulate_through_signals(policy, method, batch, weight, metrics, routers, ranks)
     else:
         rows = _rows_to_evaluate(method, batch, weight, measure_all_rows)
         batch, weight = batch.select_rows(rows), weight[rows]
-        _accumulate_directly(policy, method, batch, weight, signal_names, metrics, ranks)
-    return metrics.means()
+        _accumulate_directly(policy, method, batch, weight, metrics, routers, ranks)
+    return metrics.means() | routers.metrics()
+
+
+def _signal_names(method: Method, routers: RouterUpdate) -> list[str]:
+    """Signals of the loss; their order decides in which order autograd adds their gradients."""
+    names = {"logp", "entropy", *method.requires.recomputed_signals}
+    return sorted(names | routers.signal_names)
 
 
 def _accumulate_directly(
@@ -100,11 +106,13 @@ def _accumulate_directly(
     method: Method,
     batch: Batch,
     weight: Tensor,
-    signal_names: Collection[str],
     metrics: UpdateMetrics,
+    routers: RouterUpdate,
     ranks: Ranks,
 ) -> None:
     """Differentiate the loss of each micro-batch with respect to the parameters."""
+    signal_names = _signal_names(method, routers)
+    batch = routers.prepare(batch)
     microbatches = _microbatches_with_factors(policy, batch, ranks)
     weighted_batch = WeightedBatch(batch, weight)
     results = list[MicrobatchResult]()
@@ -120,8 +128,9 @@ def _accumulate_directly(
             )
             loss_per_action = method.loss(policy_signals, device_microbatch)
             loss = (factor * device_weight * loss_per_action).sum()
-            loss.backward()
+            (loss + factor * routers.loss(policy_signals)).backward()
             if factor:
+                routers.add_last_rows()
                 results.append(MicrobatchResult.of(rows, policy_signals, loss))
         for rows, policy_signals, loss in copy_results_to_cpu(results):
             metrics.add(method, policy_signals, batch.select_rows(rows), loss)
@@ -133,16 +142,18 @@ def _accumulate_through_signals(
     method: Method,
     batch: Batch,
     weight: Tensor,
-    signal_names: Collection[str],
     metrics: UpdateMetrics,
+    routers: RouterUpdate,
     ranks: Ranks,
 ) -> None:
-    """Differentiate the loss with respect to the signals, and the signals by the parameters."""
-    # twice the policy: it decides the micro-batches, and it computes the signals
+    """Differentiate the loss with respect to the signals, and these by the parameters."""
+    signal_names = _signal_names(method, routers)
+    batch = routers.prepare(batch)
+    # the policy decides the micro-batches, and computes the signals of all ranks' rows
     signals = evaluate_all(policy, policy, batch, signal_names, ranks)
     policy_signals = Signals({name: signal.requires_grad_() for name, signal in signals.items()})
     loss = (weight * method.loss(policy_signals, batch)).sum()
-    loss.backward()
+    (loss + routers.loss(policy_signals)).backward()
     metrics.add(method, policy_signals, batch, loss)
     gradients = {
         name: signal.grad for name, signal in policy_signals.items() if signal.grad is not None
@@ -154,6 +165,8 @@ def _accumulate_through_signals(
         for indices, factor in microbatches:
             rows = trained_rows[indices]
             signals_with_grad = policy.signals(batch.select_rows(rows), signal_names)
+            if factor:
+                routers.add_last_rows()
             torch.autograd.backward(
                 [signals_with_grad[name] for name in gradients],
                 [

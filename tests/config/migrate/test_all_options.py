@@ -54,7 +54,6 @@ TRL_ALGORITHM = [
     ({"vllm_importance_sampling_clip_min": 0.5}, VLLM),
     ({"off_policy_mask_threshold": 0.5}, {}),
     ({"use_bias_correction_kl": False}, KL),
-    ({"router_aux_loss_coef": 0.01}, {}),
     ({"max_completion_length": 9}, {"loss_type": "dr_grpo"}),
 ]
 VERL_ALGORITHM = [

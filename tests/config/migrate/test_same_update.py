@@ -124,7 +124,6 @@ def test_update_of_prime_rl_is_kept(tmp_path, options):
         ({"importance_sampling_level": "word"}, "importance_sampling_level"),
         ({"mask_truncated_completions": True}, "mask_truncated_completions"),
         ({"use_adaptive_entropy": True}, "use_adaptive_entropy"),
-        ({"router_aux_loss_coef": 0.01}, "router_aux_loss_coef"),
         ({"top_entropy_quantile": 0.2}, "top_entropy_quantile"),
         ({"loss_type": "vespo", "use_vllm": True}, "vllm_importance_sampling_correction"),
         (

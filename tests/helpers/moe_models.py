@@ -1,0 +1,55 @@
+"""Tiny mixtures of experts with random weights, of five families."""
+
+from pathlib import Path
+from typing import Any
+
+import torch
+from transformers import (
+    AutoModelForCausalLM,
+    DeepseekV3Config,
+    GptOssConfig,
+    MixtralConfig,
+    OlmoeConfig,
+    Qwen3MoeConfig,
+)
+
+from tests.helpers.attention_models import NARROW, RANKS
+from tests.helpers.tiny_lm import ENDS, WIDE, tokenizer
+
+ROPE = {"rope_type": "default", "rope_theta": 10_000.0}
+SIZES = {"num_experts": 8, "num_experts_per_tok": 2}
+ROUTED = {"n_routed_experts": 8, "num_experts_per_tok": 2, "n_group": 2, "topk_group": 1}
+MOE: dict[str, Any] = {
+    "qwen3_moe": lambda: Qwen3MoeConfig(**WIDE, **ENDS, **SIZES, moe_intermediate_size=16),
+    "mixtral": lambda: MixtralConfig(**WIDE, **ENDS, num_local_experts=4),
+    "olmoe": lambda: OlmoeConfig(**NARROW, **ENDS, **SIZES),
+    "deepseek_v3": lambda: DeepseekV3Config(
+        **{**NARROW, "num_hidden_layers": 3, "first_k_dense_replace": 1, "num_key_value_heads": 4},
+        **ENDS,
+        **ROUTED,
+        **RANKS,
+        v_head_dim=8,
+        moe_intermediate_size=16,
+    ),
+    "gpt_oss": lambda: GptOssConfig(
+        **WIDE,
+        **ENDS,
+        num_local_experts=4,
+        num_experts_per_tok=2,
+        sliding_window=8,
+        rope_parameters=ROPE,
+    ),
+}
+PACKED = [name for name in MOE if name != "gpt_oss"]  # whose attention has sinks
+
+
+def save_moe(folder: Path, family: str) -> str:
+    """Save a random model with peaked distributions, and its tokenizer."""
+    torch.manual_seed(1)
+    model = AutoModelForCausalLM.from_config(MOE[family]())
+    with torch.no_grad():
+        for parameter in (p for p in model.parameters() if p.ndim > 1):
+            parameter.normal_(0, 0.4)
+    model.save_pretrained(folder)
+    tokenizer().save_pretrained(folder)
+    return str(folder)
