@@ -41,6 +41,11 @@ class ChatTokenizer:
     stop_strings: tuple[str, ...] = ()
     apply_chat_template: bool = False
 
+    @property
+    def describes_tools(self) -> bool:
+        """Whether the chat template describes tools."""
+        return "tools" in str(self.tokenizer.chat_template or "")
+
     def encode_observation(
         self,
         rollout: Rollout,
