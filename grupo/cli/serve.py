@@ -126,18 +126,22 @@ def _serve_openai(
     """Serve a model or a run to clients of OpenAI until Ctrl-C."""
     from grupo.cli.build_recipe import RecipeArgs
     from grupo.envs.proxy.served_policy import serve_policy
+    from grupo.models.causal_actor import CausalActor
     from grupo.util.event_loop import run_coroutine
 
     if vllm_options:
         raise ConfigError(f"{vllm_options[0]}: of vLLM only. Leave it out, or leave --openai out.")
     fields = (("policy.max_new_tokens", str(max_new_tokens)),) if max_new_tokens else ()
     policy = RecipeArgs(model=model, fields=fields)().policy.build()
+    actor = policy.actor(0)
+    if not isinstance(actor, CausalActor):
+        raise ConfigError(f"model: {model} is no language model. Allowed: a causal one.")
 
     def announce(variables: Mapping[str, str]) -> None:
         print_line(f"{model} answers at {variables['OPENAI_BASE_URL']} until Ctrl-C. For clients:")
         print_line(f"export {' '.join(f'{name}={value}' for name, value in variables.items())}")
 
-    run_coroutine(serve_policy(policy.actor(0), port, announce))
+    run_coroutine(serve_policy(actor, port, announce))
 
 
 def _serve_on_ray(options: "ServeOptions", address: str, gpus: int, dry_run: bool) -> None:

@@ -3,34 +3,35 @@
 import asyncio
 from collections.abc import Coroutine, Iterable, Sequence
 from concurrent.futures import Future, wait
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from grupo.core.types import Response, Task
+from grupo.core.types import Response
 from grupo.envs.background_loop import BackgroundLoop
 from grupo.envs.proxy.chat_request import ChatRequest
-from grupo.envs.proxy.env import ProxyEnv
 from grupo.envs.proxy.harness import PolicyAddress
-from grupo.envs.proxy.server import ApiServer
-from grupo.envs.proxy.session import Call, Ended, Session
+from grupo.envs.proxy.session import Call, Ended, RunHarness, Session
+
+if TYPE_CHECKING:
+    from grupo.envs.proxy.server import ApiServer
 
 END_SECONDS = 2.0  # until the programs of agents are killed
 
 Event = Call | Ended
 _loop = BackgroundLoop()  # connections belong to one event loop, and outlive a step
 _sessions: dict[str, Session] = {}
-_servers: list[asyncio.Task[ApiServer]] = []  # none before the first agent, then one
+_servers: list["asyncio.Task[ApiServer]"] = []  # none before the first agent, then one
 
 
 class Agent:
     """An agent as the environment of a step sees it: events, and answers to them.
 
     Args:
-        env: The description of the environment.
-        task: The task of the agent.
+        run_harness: Runs the agent to its end.
+        time_limit: Seconds that it may take from an answer to its next call or its end.
     """
 
-    def __init__(self, env: ProxyEnv, task: Task) -> None:
-        self._session = Session(lambda address: env.run_harness(task, address), env.time_limit)
+    def __init__(self, run_harness: RunHarness, time_limit: float) -> None:
+        self._session = Session(run_harness, time_limit)
         self._events: list[Future[Event]] = []  # event n follows n answers
 
     @property
@@ -92,7 +93,9 @@ async def _start(session: Session) -> Event:
     return await session.start(PolicyAddress(server.base_url(session.key), session.key))
 
 
-async def _start_server() -> ApiServer:
+async def _start_server() -> "ApiServer":
+    from grupo.envs.proxy.server import ApiServer  # of an extra
+
     server = ApiServer(_sessions)
     await server.start()
     return server

@@ -10,7 +10,7 @@ from grupo.envs.proxy.messages import assistant_message
 
 
 @dataclass(frozen=True)
-class Place:
+class CallPlace:
     """The place of a call among those of its rollout.
 
     Args:
@@ -30,9 +30,9 @@ class Conversations:
         calls: For each, the request, its place, and the forms in which its answer may come back.
     """
 
-    calls: list[tuple[ChatRequest, Place, Sequence[Message]]] = field(default_factory=list)
+    calls: list[tuple[ChatRequest, CallPlace, Sequence[Message]]] = field(default_factory=list)
 
-    def place_of(self, request: ChatRequest) -> Place:
+    def place_of(self, request: ChatRequest) -> CallPlace:
         """The place of a new call, after the longest conversation that its messages continue.
 
         They continue a call if they are its messages, its answer and others after it, but for
@@ -43,10 +43,12 @@ class Conversations:
         for number in sorted(lengths, key=lambda n: (lengths[n], n), reverse=True):
             if self._continues(request, number):
                 place = self.calls[number][1]
-                return Place((*place.continues, number), request.messages[lengths[number] + 1 :])
-        return Place((), request.messages)
+                return CallPlace(
+                    (*place.continues, number), request.messages[lengths[number] + 1 :]
+                )
+        return CallPlace((), request.messages)
 
-    def add(self, request: ChatRequest, place: Place, text: str, answer: ChatAnswer) -> None:
+    def add(self, request: ChatRequest, place: CallPlace, text: str, answer: ChatAnswer) -> None:
         """Record the answer to a call.
 
         Args:

@@ -1,24 +1,33 @@
 """Agents behind an API: any program that calls OpenAI's chat completions, as an environment."""
 
-import re
-import shlex
-import shutil
-from functools import cached_property, partial
+import asyncio
+import weakref
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
 
 from grupo.core.component import component
 from grupo.core.interfaces import Env
+from grupo.core.model_call import ModelCall
+from grupo.core.pending_env_steps import pending_env_step
 from grupo.core.ranges import FiniteSeconds, NonEmptyString, PositiveInt
-from grupo.core.types import Task
+from grupo.core.types import Observation, RewardResult, Rollout, Task
 from grupo.envs.on_failure import FailureHandler, drop_rollout
-from grupo.envs.proxy.harness import HarnessFunction, PolicyAddress, run_command, run_function
+from grupo.envs.proxy.agents import Agent, Event, end_agents
+from grupo.envs.proxy.calls import call_turns, first_observation, num_prompt_tokens, observation_of
+from grupo.envs.proxy.harness import HarnessFunction, check_command, check_installed, run_harness
+from grupo.envs.proxy.results import agent_result
+from grupo.envs.proxy.session import Call, Ended
+from grupo.envs.proxy.slots import AgentSlots
 from grupo.envs.reward_term import RewardTerm
-from grupo.util.errors import ConfigError, suggest
-from grupo.util.importing import import_function
+from grupo.envs.scoring import apply_failure_handler, score_rollouts
+from grupo.envs.session_cache import turn_texts
+from grupo.util.errors import ConfigError
 from grupo.util.optional_deps import optional_dependency
 
-ADDRESS = re.compile(r"[^\s:]+:[\w.]+")  # module:name or file.py:name; anything else is a command
+RolloutKey = tuple[str, tuple[str, ...]]  # the key of the first agent, and the policy's texts
+OTHER_CALLS_ERROR = "the agent made other calls when its answers were repeated"
 RESERVED_TERMS = ("agent_reward", "calls", "contexts", "tool_calls", "call_limit")
-PLACEHOLDERS = ("base_url", "api_key", "model", "prompt")
 
 
 @component
@@ -66,50 +75,138 @@ class ProxyEnv:
             raise ConfigError(
                 f"rewards: named {names}. Allowed: no name twice, none of {RESERVED_TERMS}."
             )
-        if isinstance(self.harness, str) and not ADDRESS.fullmatch(self.harness):
-            _check_command(self.harness)
+        check_command(self.harness)
 
     def check(self) -> None:
         """Raises `ConfigError` if the server's library or the agent is missing."""
         with optional_dependency("aiohttp", "proxy"):
             import aiohttp  # noqa: F401
-        if not isinstance(self.harness, str):
-            return
-        if ADDRESS.fullmatch(self.harness):
-            import_function(self.harness)
-        elif not shutil.which(program := shlex.split(self.harness)[0]):
-            raise ConfigError(
-                f"harness: there is no program {program!r}. Allowed: a command line whose program"
-                " is on the PATH, or file.py:function."
-            )
+        check_installed(self.harness)
 
     def open(self) -> Env:
         """The environment with agents of its own, for use in one event loop."""
-        with optional_dependency("aiohttp", "proxy"):
-            from grupo.envs.proxy.sessions import ProxySessions
         return ProxySessions(self)
 
-    async def run_harness(self, task: Task, address: PolicyAddress) -> object:
-        """Run the agent on a task to its end; returns its value."""
-        return await self._run(task, address)
 
-    @cached_property
-    def _run(self) -> "partial[object]":
-        if isinstance(self.harness, str) and not ADDRESS.fullmatch(self.harness):
-            return partial(run_command, self.harness)
-        is_address = isinstance(self.harness, str)
-        function = import_function(self.harness) if is_address else self.harness
-        return partial(run_function, function)
+class ProxySessions:
+    """A `ProxyEnv` in use: its agents, by the rollouts that they have made so far.
 
+    The first observation of a rollout names its agent. A rollout that branches off from that of its
+    agent gets another agent, to which the earlier answers are repeated; it fails if that agent
+    makes other calls.
 
-def _check_command(command: str) -> None:
-    """Raise `ConfigError` for a command line that cannot be split, or an unknown placeholder."""
-    try:
-        arguments = shlex.split(command)
-    except ValueError as error:
-        raise ConfigError(f"harness: {command!r}: {error}. Allowed: a command line.") from error
-    if not arguments:
-        raise ConfigError(f"harness: {command!r}. Allowed: a command line, or file.py:function.")
-    for name in re.findall(r"(?<!\$)\{(\w+)\}", command):
-        if name not in PLACEHOLDERS:
-            raise ConfigError(f"harness: {{{name}}} is unknown. {suggest(name, PLACEHOLDERS)}")
+    Args:
+        config: The description of the environment.
+    """
+
+    def __init__(self, config: ProxyEnv) -> None:
+        self.config = config
+        self.agents: dict[RolloutKey, Agent] = {}
+        self.repetitions: dict[RolloutKey, asyncio.Task[Agent]] = {}
+        self.at_work: set[Agent] = set()
+        self.slots = AgentSlots(config.max_concurrent, config.time_limit)
+        weakref.finalize(self, end_agents, self.at_work)
+
+    async def reply(self, task: Task, rollout: Rollout) -> Observation | None:
+        agent, event = await self._event(task, rollout)
+        if isinstance(event, Call) and not self._is_cut(rollout):
+            return observation_of(rollout, event, agent.key)
+        self._finish(agent)
+        # a rollout needs a first turn even if its agent has made no call
+        return None if rollout.turns else first_observation(task, agent.key)
+
+    async def score(self, task: Task, rollouts: Sequence[Rollout]) -> Sequence[RewardResult]:
+        config = self.config
+        ends = await asyncio.gather(*(self._event(task, rollout) for rollout in rollouts))
+        scored: list[RewardResult | None] = [None] * len(rollouts)
+        if config.rewards:
+            scored = [*await score_rollouts(config.rewards, task, rollouts, config.time_limit)]
+        results = []
+        for rollout, (agent, event), terms in zip(rollouts, ends, scored, strict=True):
+            self._finish(agent)
+            ended = event if isinstance(event, Ended) else None
+            num_calls = len(turn_texts(rollout))
+            result = agent_result(rollout, agent.requests[:num_calls], ended, terms)
+            is_cut = not ended and num_calls >= config.max_calls
+            cut = {"call_limit": float(is_cut)}
+            results.append(replace(result, reward_terms={**result.reward_terms, **cut}))
+        return apply_failure_handler(task, results, config.on_failure)
+
+    def close(self) -> None:
+        """End all agents; those of unfinished rollouts are started again when they continue."""
+        for agent in tuple(self.at_work):
+            self._finish(agent)
+
+    async def _event(self, task: Task, rollout: Rollout) -> tuple[Agent, Event]:
+        """The agent of a rollout, and its next call or its end."""
+        agent = await self._agent(task, rollout)
+        return agent, await self._event_of(agent, len(turn_texts(rollout)))
+
+    async def _event_of(self, agent: Agent, number: int) -> Event:
+        with pending_env_step():
+            event = await agent.event(number)
+        self.slots.num_events += 1
+        return event
+
+    async def _agent(self, task: Task, rollout: Rollout) -> Agent:
+        """The agent that has been given the rollout's answers and no others."""
+        if not rollout.turns:
+            return await self._begin(task)
+        texts = turn_texts(rollout)
+        first = rollout.turns[0][0]
+        key = first.session if isinstance(first, ModelCall) else ""
+        if (key, texts) not in self.agents:
+            previous = self.agents.get((key, texts[:-1])) if texts else None
+            if previous is None or not previous.has_answered(len(texts) - 1):
+                previous = await self._repeated(task, rollout, (key, texts))
+            elif not previous.has_ended:
+                previous.answer(texts[-1], rollout.turns[-1][1], num_prompt_tokens(rollout))
+            self.agents[key, texts] = previous
+        return self.agents[key, texts]
+
+    async def _begin(self, task: Task) -> Agent:
+        """A new agent, at work as soon as there is a place."""
+        run = partial(run_harness, self.config.harness, task)
+        agent = Agent(run, self.config.time_limit)
+        self.agents[agent.key, ()] = agent
+        if await self.slots.acquire():
+            self.at_work.add(agent)
+            agent.start()
+        else:
+            places = f"max_concurrent={self.config.max_concurrent}"
+            agent.fail(f"all places for agents are taken by rollouts that wait for it ({places})")
+        return agent
+
+    async def _repeated(self, task: Task, rollout: Rollout, key: RolloutKey) -> Agent:
+        """A new agent that has been given the rollout's answers; equal rollouts share one."""
+        if key not in self.repetitions:
+            self.repetitions[key] = asyncio.create_task(self._repeat(task, rollout))
+        return await asyncio.shield(self.repetitions[key])
+
+    async def _repeat(self, task: Task, rollout: Rollout) -> Agent:
+        agent = await self._begin(task)
+        for number, (text, turns) in enumerate(
+            zip(turn_texts(rollout), call_turns(rollout), strict=True)
+        ):
+            before = replace(rollout, turns=rollout.turns[: turns[0]])
+            after = replace(rollout, turns=rollout.turns[: turns[-1] + 1])
+            event = await self._event_of(agent, number)
+            observation = rollout.turns[turns[0]][0]
+            if isinstance(event, Ended) or observation_of(before, event, "") != observation:
+                agent.fail(OTHER_CALLS_ERROR)
+                break
+            agent.answer(text, after.turns[-1][1], num_prompt_tokens(after))
+        return agent
+
+    def _is_cut(self, rollout: Rollout) -> bool:
+        """True if the rollout has taken all its calls, or the policy could not answer the last."""
+        is_unanswered = any(not response.items for _, response in rollout.turns[-1:])
+        return is_unanswered or len(turn_texts(rollout)) >= self.config.max_calls
+
+    def _finish(self, agent: Agent) -> None:
+        """End an agent whose rollout is over, and give its place to another one."""
+        if agent in self.at_work:
+            self.at_work.remove(agent)
+            agent.end()
+            self.slots.release()
+            self.slots.num_events += 1

@@ -4,7 +4,9 @@ import asyncio
 import inspect
 import json
 import os
+import re
 import shlex
+import shutil
 import signal
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -14,6 +16,8 @@ from typing import Any
 from grupo.core.types import Task
 from grupo.envs import daemon_threads
 from grupo.envs.timeouts import failure_from_exception
+from grupo.util.errors import ConfigError, suggest
+from grupo.util.importing import import_function
 from grupo.util.parent_death import ending_with_parent
 
 MAX_ERROR_BYTES = 2000  # of what a program writes to standard error, from the end
@@ -36,10 +40,53 @@ class PolicyAddress:
 
 
 HarnessFunction = Callable[[Task, PolicyAddress], Any]
+FUNCTION_ADDRESS = re.compile(r"[^\s:]+:[\w.]+")  # any other text is a command line
+PLACEHOLDERS = ("base_url", "api_key", "model", "prompt")
 
 
 class HarnessError(RuntimeError):
     """The agent failed; the message is the reason."""
+
+
+async def run_harness(harness: HarnessFunction | str, task: Task, address: PolicyAddress) -> Any:
+    """Run an agent to its end; returns the value of a function.
+
+    Raises:
+        HarnessError: The agent failed.
+    """
+    if not isinstance(harness, str):
+        return await run_function(harness, task, address)
+    if FUNCTION_ADDRESS.fullmatch(harness):
+        return await run_function(import_function(harness), task, address)
+    return await run_command(harness, task, address)
+
+
+def check_installed(harness: HarnessFunction | str) -> None:
+    """Raise `ConfigError` if the function or the program of an agent is missing."""
+    if not isinstance(harness, str):
+        return
+    if FUNCTION_ADDRESS.fullmatch(harness):
+        import_function(harness)
+    elif not shutil.which(program := shlex.split(harness)[0]):
+        raise ConfigError(
+            f"harness: there is no program {program!r}. Allowed: a command line whose program is on"
+            " the PATH, or file.py:function."
+        )
+
+
+def check_command(command: HarnessFunction | str) -> None:
+    """Raise `ConfigError` for a command line that cannot be split, or an unknown placeholder."""
+    if not isinstance(command, str) or FUNCTION_ADDRESS.fullmatch(command):
+        return
+    try:
+        arguments = shlex.split(command)
+    except ValueError as error:
+        raise ConfigError(f"harness: {command!r}: {error}. Allowed: a command line.") from error
+    if not arguments:
+        raise ConfigError(f"harness: {command!r}. Allowed: a command line, or file.py:function.")
+    for name in re.findall(r"(?<!\$)\{(\w+)\}", command):
+        if name not in PLACEHOLDERS:
+            raise ConfigError(f"harness: {{{name}}} is unknown. {suggest(name, PLACEHOLDERS)}")
 
 
 async def run_function(function: HarnessFunction, task: Task, address: PolicyAddress) -> Any:

@@ -50,8 +50,8 @@ def parse_messages(value: Any) -> tuple[Message, ...]:
 def assistant_message(content: str, calls: Sequence[ToolCall]) -> Message:
     """An answer with tool calls as a message."""
     texts = [json.dumps({"name": c.name, "arguments": c.arguments}, sort_keys=True) for c in calls]
-    blocks = [f"{OPEN_TAG}{text}{CLOSE_TAG}" for text in texts]
-    return {"role": "assistant", "content": "\n".join(filter(None, [content.strip(), *blocks]))}
+    parts = [content.strip(), *(f"{OPEN_TAG}{text}{CLOSE_TAG}" for text in texts)]
+    return {"role": "assistant", "content": "\n".join(part for part in parts if part)}
 
 
 def split_calls(text: str) -> tuple[str, tuple[ToolCall, ...]]:

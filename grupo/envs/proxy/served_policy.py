@@ -5,7 +5,7 @@ import secrets
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from itertools import count
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from grupo.core.model_call import UNREADABLE
 from grupo.core.types import Rollout
@@ -85,7 +85,7 @@ def _sampling(own: Sampling, request: ChatRequest) -> Sampling:
     for name in request.not_applied:
         if name not in SAMPLING_OPTIONS:
             raise ApiError(f"{name}: it does not apply. Allowed: leave it out.", param=name)
-    values = dict(request.sampling)
+    values: dict[str, Any] = {**request.sampling}
     if values.get("temperature") == 0:
         values |= {"temperature": own.temperature, "top_k": 1}
     try:

@@ -11,10 +11,10 @@ from grupo.core.types import Response
 from grupo.envs.proxy.api_error import ApiError
 from grupo.envs.proxy.chat_answer import ChatAnswer, make_answer
 from grupo.envs.proxy.chat_request import ChatRequest
-from grupo.envs.proxy.conversations import Conversations, Place
+from grupo.envs.proxy.conversations import CallPlace, Conversations
 from grupo.envs.proxy.harness import HarnessError, PolicyAddress
 
-StartHarness = Callable[[PolicyAddress], Awaitable[Any]]
+RunHarness = Callable[[PolicyAddress], Awaitable[Any]]
 
 
 def rollout_over(reason: str = "") -> ApiError:
@@ -34,7 +34,7 @@ class Call:
     """
 
     request: ChatRequest
-    place: Place
+    place: CallPlace
     answer: asyncio.Future[ChatAnswer]
 
 
@@ -62,7 +62,7 @@ class Session:
         time_limit: Seconds that the agent may take from an answer to its next call or its end.
     """
 
-    def __init__(self, run_harness: StartHarness, time_limit: float) -> None:
+    def __init__(self, run_harness: RunHarness, time_limit: float) -> None:
         self.key = secrets.token_urlsafe(24)
         self.time_limit = time_limit
         self.conversations = Conversations()

@@ -6,7 +6,7 @@ import openai
 import pytest
 
 from grupo.core.interfaces import open_env, run_rollout, score_group
-from grupo.core.types import Response, Task
+from grupo.core.types import Rollout, Task
 from grupo.envs import FallbackReward, RewardTerm
 from grupo.envs.proxy import ProxyEnv
 from grupo.util.errors import ConfigError
@@ -111,24 +111,19 @@ def test_agents_beyond_the_places_wait_for_one():
 
 def test_a_wait_for_a_place_that_never_comes_ends():
     async def work():
-        env = open_env(ProxyEnv(agents.ask_once, max_concurrent=1, time_limit=0.2))
-        await env.reply(TASK, rollout := await begun(env))
+        env = open_env(ProxyEnv(agents.ask_once, max_concurrent=1))
+        env.slots.time_limit = 0.1
+        await env.reply(TASK, Rollout())  # its agent keeps its place and is never answered
         waiting = await run_rollout(TASK, env, TextActor("1"))
-        return (await score_group(TASK, env, [waiting, rollout])).rollouts[0]
-
-    async def begun(env):
-        from grupo.core.types import Rollout
-
-        observation = await env.reply(TASK, Rollout())
-        return Rollout().append_turn(observation, Response((), ()))
+        rollout = (await score_group(TASK, env, [waiting])).rollouts[0]
+        env.close()
+        return rollout
 
     assert "all places for agents are taken" in asyncio.run(work()).error
 
 
 def test_a_rollout_that_branches_off_gets_an_agent_of_its_own():
     async def work():
-        from grupo.core.types import Rollout
-
         env = open_env(ProxyEnv(agents.converse, rewards=(LENGTH,)))
         first = await env.reply(TASK, Rollout())
         shared = Rollout().append_turn(first, response("a"))
@@ -231,7 +226,7 @@ def test_nonsense_is_refused_by_name_and_costs_nothing():
     [
         ("", "not empty"),
         ("python 'agent.py", "No closing quotation"),
-        ("python agent.py {url}", "{url} is unknown. Did you mean 'base_url'?"),
+        ("python agent.py {baseurl}", "{baseurl} is unknown. Did you mean 'base_url'?"),
     ],
 )
 def test_a_command_that_cannot_be_run_is_refused(harness, message):
