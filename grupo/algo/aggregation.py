@@ -6,7 +6,8 @@ the plain sum of weight x token loss, so micro-batches and ranks cannot change t
 Masked actions have weight 0.
 
 Letters in the formulas: P groups, R rollouts, N rows with at least one unmasked action, L_i the
-number of unmasked actions of row (or rollout) i.
+number of unmasked actions of row (or rollout) i. The rows of a rollout that a chat template forked
+count as one (`Batch.sequence`).
 """
 
 import math
@@ -50,7 +51,7 @@ def sequence_mean(batch: Batch) -> PerAction:
     >>> sequence_mean(make_batch(group=[0, 0], length=[1, 2])).tolist()
     [[0.5, 0.0], [0.25, 0.25]]
     """
-    return token_sum(batch) / batch.mask.sum(1, keepdim=True).clamp(min=1)
+    return token_sum(batch) / batch.sequence_lengths[:, None].clamp(min=1).to(batch.old_logp)
 
 
 def token_sum(batch: Batch) -> PerAction:
@@ -60,7 +61,7 @@ def token_sum(batch: Batch) -> PerAction:
     >>> token_sum(make_batch(group=[0, 0], length=[1, 2])).tolist()
     [[0.5, 0.0], [0.5, 0.5]]
     """
-    return batch.mask.to(batch.old_logp) / batch.mask.any(1).sum().clamp(min=1)
+    return batch.mask.to(batch.old_logp) / max(1, batch.num_sequences)
 
 
 def batch_sum(batch: Batch) -> PerAction:
@@ -135,7 +136,7 @@ def group_sum(batch: Batch) -> PerAction:
     [[0.5, 0.0], [0.25, 0.25], [0.25, 0.25]]
     """
     has_actions = batch.mask.any(1)
-    length = batch.mask.sum(1, keepdim=True).clamp(min=1)
+    length = batch.sequence_lengths[:, None].clamp(min=1).to(batch.old_logp)
     num_groups = max(len(batch.row_group[has_actions].unique()), 1)
     return batch.mask.to(batch.old_logp) / length / num_groups
 

@@ -9,7 +9,7 @@ evaluated: calls are parsed, and components are constructed from the parsed argu
 import ast
 import types
 import typing
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import MISSING, fields, replace
 from typing import Any, Literal, TypeVar
 
@@ -22,6 +22,7 @@ from grupo.util.spelling import nearest
 
 C = TypeVar("C")
 TOML_BOOLEANS = {"true": True, "false": False}
+JSON_NAMES = {**TOML_BOOLEANS, "null": None}
 _TUPLE_HINT = (
     "Allowed: the whole tuple. Write all of its members, or, for the weight of a reward term,"
     " --reward 0.1*file.py:function."
@@ -45,6 +46,8 @@ def set_field(component: Any, field: str, text: str, path: str = "") -> Any:
     name, _, inner_field = field.partition(".")
     if isinstance(component, tuple):
         return _set_item(component, name, inner_field, text, path)
+    if isinstance(component, Mapping) and not inner_field:
+        return {**component, name: _plain_value(text)}
     values = component_fields(component) if is_component(component) else {}
     place = f"{path}{name}"
     if name not in values:
@@ -192,6 +195,8 @@ def field_paths(component: Any) -> Iterator[str]:
 
 def _value(node: ast.expr, hint: Any, field: str) -> Any:
     """A component or function by name, a tuple of values, a literal, or else the code as text."""
+    if typing.get_origin(hint) is Mapping:
+        return _plain_value(ast.unparse(node))
     known = available_components(hint)
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and known:
         return _build_call(node, node.func.id, known, field)
@@ -210,6 +215,25 @@ def _value(node: ast.expr, hint: Any, field: str) -> Any:
         return coerce_number(ast.literal_eval(node), hint)
     except (ValueError, TypeError):
         return ast.unparse(node)
+
+
+def _plain_value(text: str) -> Any:
+    """A value in the notation of Python or of JSON, of which arrays become tuples; or the text."""
+    try:
+        node = _JsonNames().visit(parse_expression(text))
+        return ast.literal_eval(node)
+    except (SyntaxError, ValueError, TypeError):
+        return text
+
+
+class _JsonNames(ast.NodeTransformer):
+    """Replaces what JSON and Python write differently, and lists by tuples."""
+
+    def visit_Name(self, node: ast.Name) -> ast.expr:
+        return ast.Constant(JSON_NAMES[node.id]) if node.id in JSON_NAMES else node
+
+    def visit_List(self, node: ast.List) -> ast.expr:
+        return ast.Tuple([self.visit(entry) for entry in node.elts], ast.Load())
 
 
 def _tuple_member(hint: Any) -> Any:

@@ -99,6 +99,8 @@ class Batch:
         reward: Outcome reward of each rollout (R,), float64 so that group statistics are exact.
         group: Group of each rollout (R,), in 0..P-1.
         rollout: Rollout of each row (N,), in 0..R-1.
+        sequence: Sequence of each row (N,): the rows of a rollout that a chat template forked are
+            one sequence to aggregations; any other row is one of its own.
         mask: True where the policy acted and is trained (N, T); False on observations, forced
             tokens and padding.
         turn: Turn of each action within its rollout (N, T).
@@ -114,6 +116,7 @@ class Batch:
     reward: Float[Tensor, "R"]
     group: Int[Tensor, "R"]
     rollout: Int[Tensor, "N"]
+    sequence: Int[Tensor, "N"]
     mask: Bool[Tensor, "N T"]
     turn: Int[Tensor, "N T"]
     old_logp: Float[Tensor, "N T"]
@@ -133,23 +136,31 @@ class Batch:
         mask: Bool[Tensor, "N T"],
         old_logp: Float[Tensor, "N T"],
         turn: Int[Tensor, "N T"] | None = None,
+        sequence: Int[Tensor, "N"] | None = None,
         **other_fields: Any,
     ) -> "Batch":
         """A batch whose advantages are not estimated yet: each action has its rollout's reward.
 
         Args:
             turn: 0 everywhere by default.
+            sequence: a sequence for each row by default.
             other_fields: Further fields of `Batch`, by name.
         """
         turn = mask.long() * 0 if turn is None else turn
+        sequence = (
+            torch.arange(len(rollout), device=rollout.device) if sequence is None else sequence
+        )
         advantage = (reward[rollout, None] * mask).to(old_logp)
-        return cls(reward, group, rollout, mask, turn, old_logp, advantage, **other_fields)
+        return cls(
+            reward, group, rollout, sequence, mask, turn, old_logp, advantage, **other_fields
+        )
 
     def select_rows(self, rows: Int[Tensor, "n"]) -> "Batch":
         """The batch restricted to the given rows; rollouts and groups keep their numbering."""
         return replace(
             self,
             rollout=self.rollout[rows],
+            sequence=self.sequence[rows],
             mask=self.mask[rows],
             turn=self.turn[rows],
             old_logp=self.old_logp[rows],
@@ -176,6 +187,18 @@ class Batch:
     def row_group(self) -> Int[Tensor, "N"]:
         """The group of each row."""
         return self.group[self.rollout]
+
+    @property
+    def sequence_lengths(self) -> Float[Tensor, "N"]:
+        """Number of trained actions of each row's sequence."""
+        _, index = self.sequence.unique(return_inverse=True)
+        per_row = self.mask.sum(1).to(self.reward)
+        return torch.zeros_like(per_row).index_add(0, index, per_row)[index]
+
+    @property
+    def num_sequences(self) -> int:
+        """Number of sequences that have a trained action."""
+        return self.sequence[self.mask.any(1)].unique().numel()
 
     @property
     def lengths(self) -> Float[Tensor, "R"]:

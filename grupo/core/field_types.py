@@ -2,7 +2,7 @@
 
 import types
 import typing
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import is_dataclass
 from typing import Annotated, Any, Literal
@@ -34,6 +34,8 @@ def matches_type(value: Any, hint: Any) -> bool:
         return any(matches_type(value, member) for member in arguments)
     if origin is tuple:
         return isinstance(value, tuple) and _items_match(value, arguments)
+    if origin is Mapping:
+        return isinstance(value, Mapping) and _entries_match(value, arguments)
     if origin is Callable:
         return callable(value)
     if hint is Any:
@@ -54,6 +56,10 @@ def _items_match(value: tuple[Any, ...], hints: tuple[Any, ...]) -> bool:
     if hints[-1:] == (...,):
         return all(matches_type(item, hints[0]) for item in value)
     return len(value) == len(hints) and all(map(matches_type, value, hints))
+
+
+def _entries_match(value: Mapping[Any, Any], hints: tuple[Any, ...]) -> bool:
+    return all(matches_type(k, hints[0]) and matches_type(x, hints[1]) for k, x in value.items())
 
 
 def coerce_number(value: Any, hint: Any) -> Any:
@@ -84,6 +90,8 @@ def describe_type(hint: Any) -> str:
         return " or ".join(map(str, arguments))
     if typing.get_origin(hint) is tuple:
         return f"a tuple (…,) of which each is {describe_type(arguments[0])}"
+    if typing.get_origin(hint) is Mapping:
+        return "values by name, such as {'name': 1}"
     if isinstance(hint, type) and issubclass(hint, InMemory):
         return f"{hint.__name__}(…)"
     components = sorted(available_components(hint).items())
@@ -98,7 +106,7 @@ def describe_type(hint: Any) -> str:
 def is_describable(hint: Any) -> bool:
     """True if messages can describe the values of a type in words."""
     origin = typing.get_origin(hint)
-    if origin is Literal:
+    if origin in (Literal, Mapping):
         return True
     if origin is Annotated:
         return is_describable(typing.get_args(hint)[0])

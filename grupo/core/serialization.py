@@ -44,6 +44,9 @@ def to_data(value: Any, path: str = "recipe", on_unwritable: OnUnwritable = refu
         return value
     if isinstance(value, tuple):
         return {"tuple": [to_data(v, f"{path}[{i}]", on_unwritable) for i, v in enumerate(value)]}
+    if isinstance(value, dict) and all(isinstance(name, str) for name in value):
+        items = value.items()
+        return {"mapping": {k: to_data(v, f"{path}[{k!r}]", on_unwritable) for k, v in items}}
     if isinstance(value, Path):
         return {"path": str(value)}
     if isinstance(value, _PLAIN_DATA):
@@ -100,7 +103,7 @@ def _address(value: Any, path: str) -> str:
 def _unwritable(value: object, path: str) -> ConfigError:
     return ConfigError(
         f"{path}: {value!r} is a {type(value).__name__}, which recipe.json cannot hold."
-        " Allowed: numbers, strings, tuples, paths, components, functions."
+        " Allowed: numbers, strings, tuples, mappings, paths, components, functions."
     )
 
 
@@ -127,6 +130,8 @@ def _value(data: Any) -> Any:
         return _build_component(import_object(data["component"]), arguments)
     if "tuple" in data:
         return tuple(map(_value, _typed(data["tuple"], list)))
+    if "mapping" in data:
+        return {name: _value(x) for name, x in _typed(data["mapping"], dict).items()}
     if "infinity" in data:
         return math.copysign(math.inf, _typed(data["infinity"], float))
     if "path" in data:

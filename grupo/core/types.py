@@ -73,6 +73,9 @@ class Response:
             then 0, or the policy's own for a forced text that is trained on with a ratio.
         in_loss: The response is trained on. False for a forced prefill.
         resets_context: The context starts anew with `observation`; earlier turns are not read.
+        rewrites_history: The context starts anew because the chat template renders earlier answers
+            otherwise than the policy generated them: the rollout forks, and `observation` is the
+            whole chat. `resets_context` is True then.
         off_context: The response was sampled in another context, at an earlier step, or from
             another distribution than the one it is trained in; `logp` belongs to the former.
         rng_key: Key of the random stream that the response was sampled with.
@@ -91,6 +94,7 @@ class Response:
     sampled: bool = True
     in_loss: bool = True
     resets_context: bool = False
+    rewrites_history: bool = False
     off_context: bool = False
     rng_key: int = 0
     policy_version: int = 0
@@ -183,6 +187,11 @@ class Rollout:
         return bool(self.turns) and self.turns[-1][1].finish_reason == "length"
 
     @property
+    def is_forked(self) -> bool:
+        """True if the chat template rewrote earlier answers, so that there are several rows."""
+        return any(response.rewrites_history for _, response in self.turns)
+
+    @property
     def contexts(self) -> "tuple[Rollout, ...]":
         """The turns of each context as a rollout of their own; each becomes a row of a batch."""
         starts = [i for i, (_, response) in enumerate(self.turns) if response.resets_context and i]
@@ -211,10 +220,11 @@ def prefill_text(observation: Observation) -> str:
 def turn_text(observation: Observation, response: Response) -> str:
     """The answer of a turn: its prefilled beginning and the response's text.
 
-    A response that restarts the context reads the observation again, and its beginning is there
-    already.
+    A response to a context that the sampler restarts reads the observation again, and its beginning
+    is there already.
     """
-    prefill = "" if response.resets_context else prefill_text(observation)
+    is_again = response.resets_context and not response.rewrites_history
+    prefill = "" if is_again else prefill_text(observation)
     return prefill + response.text
 
 

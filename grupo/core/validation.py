@@ -3,10 +3,12 @@
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 from grupo.core.demonstration import Demonstration
 from grupo.core.media import media_of
+from grupo.core.template_options import TEMPLATE_KWARGS, shortest_prompt
 from grupo.core.types import Observation, Rollout, Task
 from grupo.util.errors import ConfigError
 from grupo.util.loader_errors import loader_errors
@@ -70,7 +72,8 @@ class PromptLimit:
             if self._count(text[:size]) > self.room + TOKEN_MARGIN:
                 return f"more than {self.room} tokens, {len(text):,} characters"
             size *= CHARACTERS_PER_TOKEN
-        with loader_errors(f"prompt: {describe_task(task)}"), _located(task):
+        is_located = any(media_of(task.prompt))
+        with loader_errors(f"prompt: {describe_task(task)}"), _located(task, is_located):
             length = self._count(task.prompt)
         return f"{length} tokens" if length > self.room else ""
 
@@ -79,14 +82,28 @@ class PromptLimit:
         return self._count(task.prompt)
 
     def surely_fits(self, task: Task) -> bool:
-        """True if a prompt has fewer bytes than tokens are left, with 64 for a chat template.
+        """True if a prompt has fewer bytes than tokens are left, with 64 for each message.
 
         Of one with images, videos or audio only the policy can tell.
         """
         texts = message_texts(task.prompt)
         if any(media_of(task.prompt)):
             return False
-        return sum(len(text.encode(errors="replace")) + 64 for text in texts) <= self.room
+        size = sum(len(text.encode(errors="replace")) + 64 for text in texts)
+        return size + self.template_tokens(task) <= self.room
+
+    def template_tokens(self, task: Task) -> int:
+        """Tokens of the shortest prompt with a task's options: a template may add a long text."""
+        shortest = shortest_prompt(task.prompt)
+        if (key := repr(shortest)) not in self._counts:
+            with _located(task, TEMPLATE_KWARGS in key):
+                self._counts[key] = self._count(shortest)
+        return self._counts[key]
+
+    @cached_property
+    def _counts(self) -> dict[str, int]:
+        """Numbers of tokens of the shortest prompts."""
+        return {}
 
     def truncate(self, task: Task) -> Task:
         """The task with its longest message, or its text, shortened from the beginning until it
@@ -184,7 +201,9 @@ class DemonstrationLimit:
                 )
 
     def _count(self, task: Task) -> int:
-        return max((self.prompts.demonstrate(x).context_length for x in self.read(task)), default=0)
+        rollouts = (self.prompts.demonstrate(x) for x in self.read(task))
+        contexts = (context for rollout in rollouts for context in rollout.contexts)
+        return max((context.context_length for context in contexts), default=0)
 
 
 def describe_task(task: Task) -> str:
@@ -194,12 +213,12 @@ def describe_task(task: Task) -> str:
 
 
 @contextmanager
-def _located(task: Task) -> Generator[None]:
-    """Add the place of a task to an error about its images, videos or audio."""
+def _located(task: Task, is_needed: bool) -> Generator[None]:
+    """Add the place of a task to an error about its own images, videos, audio or arguments."""
     try:
         yield
     except ConfigError as error:
-        if not any(media_of(task.prompt)):
+        if not is_needed:
             raise
         raise ConfigError(f"{error} The prompt is that of {describe_task(task)[:-1]}.") from error
 

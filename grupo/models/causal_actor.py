@@ -15,6 +15,7 @@ from grupo.core.types import Observation, Response, Rollout
 from grupo.inference.base import Reply, Request, StopConditions
 from grupo.inference.reply_record import RecordingBatcher, ReplyBatcher, ReplyRecord
 from grupo.inference.sampling_params import Sampling
+from grupo.models.chat_history import as_fork
 from grupo.models.chat_tokenizer import ChatTokenizer
 from grupo.models.context import context_tokens, open_response_tokens
 from grupo.models.demonstrations import demonstration_rollout
@@ -55,9 +56,11 @@ class CausalActor:
     async def __call__(self, rollout: Rollout, observation: Observation) -> Response:
         if isinstance(observation, ModelCall):
             return await self._answer_call(rollout, observation)
-        tokens = self.chat_tokenizer.encode_observation(rollout, observation)
+        tokens, rewrites = self.chat_tokenizer.encode_turn(rollout, observation)
         open_tokens = () if tokens else open_response_tokens(rollout)
-        return await self._generate(rollout.role, context_tokens(rollout), tokens, open_tokens)
+        context = () if rewrites else context_tokens(rollout)
+        response = await self._generate(rollout.role, context, tokens, open_tokens)
+        return as_fork(response) if rewrites else response
 
     async def restart_context(
         self,
@@ -198,14 +201,16 @@ class CausalActor:
     def _unsampled_response(
         self, rollout: Rollout, observation: Observation, text: str, items: tuple[int, ...]
     ) -> Response:
-        return Response(
+        tokens, rewrites = self.chat_tokenizer.encode_turn(rollout, observation)
+        response = Response(
             items,
             (0.0,) * len(items),
-            self.chat_tokenizer.encode_observation(rollout, observation),
+            tokens,
             text,
             sampled=False,
             policy_version=self.policy_version,
         )
+        return as_fork(response) if rewrites else response
 
 
 def replace_prompt(
@@ -221,5 +226,11 @@ def replace_prompt(
     """
     (_, first), *rest = rollout.turns
     tokens = chat_tokenizer.encode_observation(Rollout(), observation)
-    turns = [(observation, replace(first, observation=tokens)), *rest]
-    return replace(rollout, turns=tuple((o, replace(a, off_context=off_context)) for o, a in turns))
+    changed = replace(rollout, turns=((observation, replace(first, observation=tokens)),))
+    for later, response in rest:
+        if response.rewrites_history:
+            whole = chat_tokenizer.encode_whole_chat(changed, later)
+            response = replace(response, observation=whole)
+        changed = changed.append_turn(later, response)
+    turns = ((o, replace(a, off_context=off_context)) for o, a in changed.turns)
+    return replace(rollout, turns=tuple(turns))

@@ -1,5 +1,7 @@
 """Fields of a causal language model in a recipe, and their checks."""
 
+from collections.abc import Mapping
+from dataclasses import field
 from typing import Any
 
 from grupo.core.component import component
@@ -38,6 +40,10 @@ class CausalSpec:
         max_new_tokens: maximal length of an answer, in tokens.
         stop_strings: strings that end an answer, besides the end token.
         apply_chat_template: wrap plain prompts as a user message.
+        chat_template: file of Jinja text in place of the model's own template; "" for the latter.
+        chat_template_kwargs: variables of the template, such as {"enable_thinking": False}. A
+            task's column of the same name replaces single ones.
+        system_prompt: content of a system message before prompts that have none; "" for none.
         tokens_per_microbatch: tokens evaluated at once; prefixes that rows share count once.
         gradient_checkpointing: recompute activations in the backward pass to save memory.
         engine: server that generates. Default: this process generates.
@@ -60,6 +66,9 @@ class CausalSpec:
     start: StartWeights | None = None
     quantization: Nf4 | None = None
     sharding: FSDP2 | None = None
+    chat_template: str = ""
+    chat_template_kwargs: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    system_prompt: str = ""
 
     @property
     def signals(self) -> tuple[str, ...]:

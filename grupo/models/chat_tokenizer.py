@@ -1,21 +1,24 @@
 """Conversion between text or chat messages and tokens."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 from transformers import PreTrainedTokenizerBase
 
 from grupo.core.media import media_of
+from grupo.core.template_options import TEMPLATE_KWARGS, split_options
 from grupo.core.types import Message, Observation, Rollout
+from grupo.models.chat_history import ChatSoFar, answer_text, chat_so_far, end_of_answer
+from grupo.models.chat_template import check_template_kwargs, render_chat
 from grupo.models.rollout_cache import RolloutCache
-from grupo.models.tokenizer_trial import check_template_works
 from grupo.util.errors import ConfigError
 from grupo.util.rust_panics import rust_errors
 
 REPLACEMENT_CHARACTER = "\ufffd"  # decoders emit it for a character with missing bytes
 REASONING_WORDS = ("think", "reason", "analysis")  # in templates of models that reason at length
+SYSTEM_ROLES = ("system", "developer")
 ANSWER_PLACEHOLDER = "ANSWER-OF-THE-POLICY"  # an answer, when a template renders a later message
 
 
@@ -23,6 +26,19 @@ def is_chat_tokenizer(tokenizer: PreTrainedTokenizerBase) -> bool:
     """Whether a tokenizer has a chat template, and its model does not reason before it answers."""
     template = str(tokenizer.chat_template or "").lower()
     return bool(template) and not any(word in template for word in REASONING_WORDS)
+
+
+class EncodedObservation(NamedTuple):
+    """An observation in tokens.
+
+    Args:
+        tokens: The tokens that the policy reads before its answer.
+        rewrites_history: They are the whole chat, in place of the context so far: the chat template
+            renders earlier answers otherwise than they were generated.
+    """
+
+    tokens: tuple[int, ...]
+    rewrites_history: bool = False
 
 
 @dataclass(frozen=True)
@@ -34,12 +50,16 @@ class ChatTokenizer:
         eos_token_ids: tokens that end an answer; recited answers end with the first.
         stop_strings: strings that end an answer.
         apply_chat_template: wrap a plain prompt as a user message.
+        template_kwargs: variables of the chat template; those of a prompt replace them.
+        system_prompt: content of a system message before prompts that have none; "" for none.
     """
 
     tokenizer: PreTrainedTokenizerBase
     eos_token_ids: tuple[int, ...]
     stop_strings: tuple[str, ...] = ()
     apply_chat_template: bool = False
+    template_kwargs: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    system_prompt: str = ""
 
     @property
     def describes_tools(self) -> bool:
@@ -52,28 +72,50 @@ class ChatTokenizer:
         observation: Observation,
         tools: Sequence[Mapping[str, Any]] = (),
     ) -> tuple[int, ...]:
-        """Tokens of the next observation of a rollout.
+        """The tokens of `encode_turn`, for an observation that begins a rollout."""
+        return self.encode_turn(rollout, observation, tools).tokens
+
+    def encode_turn(
+        self,
+        rollout: Rollout,
+        observation: Observation,
+        tools: Sequence[Mapping[str, Any]] = (),
+        chat: ChatSoFar | None = None,
+    ) -> EncodedObservation:
+        """The next observation of a rollout in tokens.
 
         Messages are rendered by the chat template; if the last one is the assistant's, the policy
         continues it. Plain text after the first turn is tokenized as it is. Special tokens that
-        begin a text are added to the first observation only. `tools` are described by the chat
-        template in the first observation.
+        begin a text are added to the first observation only. Where the template renders the answers
+        before the observation otherwise than the policy generated them, the context starts anew
+        with the whole chat.
+
+        Args:
+            rollout: The rollout so far.
+            observation: The observation.
+            tools: Descriptions of tools for the template, beside those in messages.
+            chat: The chat so far, where the rollout does not hold its messages.
         """
-        first = not rollout.turns
-        if isinstance(observation, str) and not (self.apply_chat_template and first):
-            tokens = self._tokenize(observation, starts_text=first)
-        else:
-            if isinstance(observation, str):
-                observation = ({"role": "user", "content": observation},)
-            messages = [dict(message) for message in observation]
-            tokens = (
-                self._tokenize_messages(self._render_messages(messages, tools), messages)
-                if first
-                else self._encode_followup(rollout, messages)
-            )
-        if first and not tokens:
-            raise ConfigError("prompt: it has no tokens. Allowed: at least one.")
-        return tokens
+        if not rollout.turns:
+            return EncodedObservation(self._encode_first(observation, tools))
+        if isinstance(observation, str):
+            return EncodedObservation(self._tokenize(observation, starts_text=False))
+        messages = [dict(message) for message in observation]
+        chat = chat or self._chat_so_far(rollout)
+        if chat is None:
+            return EncodedObservation(self._encode_followup(rollout, messages))
+        return self._encode_later(rollout, messages, tools, chat)
+
+    def encode_whole_chat(self, rollout: Rollout, observation: Observation) -> tuple[int, ...]:
+        """Tokens of the chat of a forked rollout up to an observation."""
+        chat = self._chat_so_far(rollout)
+        assert chat is not None, "only a rendered chat forks"
+        messages = [*chat.answered, *(self._as_messages(observation) or ())]
+        return self._tokenize_messages(self._render_messages(messages), messages)
+
+    def answer_text(self, items: Sequence[Any], before: Sequence[Any]) -> str:
+        """The text of an answer up to its end token, special tokens by name."""
+        return answer_text(items, before, self.decode_all, self.eos_token_ids)
 
     def encode_reply(
         self, messages: Sequence[Message], reply: Message, tools: Sequence[Mapping[str, Any]]
@@ -92,7 +134,8 @@ class ChatTokenizer:
         ends = [i for i, token in enumerate(tokens) if token in self.eos_token_ids]
         if ends:
             return tokens[: ends[0] + 1]
-        return self.encode_answer(content if text.startswith(content) else text.rstrip())
+        before, found, _ = text.partition(content or "\0")  # the template ends it in its own way
+        return self.encode_answer(before + found if found else text.rstrip())
 
     @cached_property
     def encoded_demonstrations(self) -> RolloutCache:
@@ -146,11 +189,73 @@ class ChatTokenizer:
 
         return tokenize
 
-    def _encode_followup(self, rollout: Rollout, messages: list[dict[str, Any]]) -> tuple[int, ...]:
-        """Tokens that the template adds after an answer: its end token, if missing, and messages.
+    def _check_unused_options(self) -> None:
+        """Raise `ConfigError` for options of the template, of which a plain prompt reads none."""
+        options = {"system_prompt": self.system_prompt, TEMPLATE_KWARGS: self.template_kwargs}
+        for name, value in options.items():
+            if value:
+                raise ConfigError(
+                    f"{name}: {value!r}, and a prompt is plain text, which no template renders."
+                    " Allowed: with apply_chat_template=True, or with prompts of messages."
+                )
 
-        The template renders a placeholder instead of the answer, because tokenizing the answer's
-        text again could yield other tokens than those that were generated.
+    def _encode_first(
+        self, observation: Observation, tools: Sequence[Mapping[str, Any]]
+    ) -> tuple[int, ...]:
+        """Tokens of the observation that begins a rollout."""
+        messages = self._as_messages(observation)
+        if messages is None:
+            self._check_unused_options()
+            tokens = self._tokenize(str(observation), starts_text=True)
+        else:
+            tokens = self._tokenize_messages(self._render_messages(messages, tools), messages)
+        if not tokens:
+            raise ConfigError("prompt: it has no tokens. Allowed: at least one.")
+        return tokens
+
+    def _chat_so_far(self, rollout: Rollout) -> ChatSoFar | None:
+        return chat_so_far(rollout, self._as_messages, self.decode_all, self.eos_token_ids)
+
+    def decode_all(self, tokens: Sequence[Any]) -> str:
+        """The text of tokens, special ones by name, without soft tokens."""
+        hard_tokens = [token for token in tokens if isinstance(token, int)]
+        return str(self.tokenizer.decode(hard_tokens, clean_up_tokenization_spaces=False))
+
+    def _as_messages(self, observation: Observation) -> tuple[Message, ...] | None:
+        """The messages of an observation that begins a rollout; None for plain text."""
+        if not isinstance(observation, str):
+            return observation
+        return ({"role": "user", "content": observation},) if self.apply_chat_template else None
+
+    def _encode_later(
+        self,
+        rollout: Rollout,
+        messages: Sequence[Message],
+        tools: Sequence[Mapping[str, Any]],
+        chat: ChatSoFar,
+    ) -> EncodedObservation:
+        """Tokens that the template adds after the last answer, or those of the whole chat."""
+        whole = [*chat.answered, *messages]
+        prompt = self._render_messages(chat.messages, tools)
+        text = self._render_messages(whole, tools)
+        end = end_of_answer(text, prompt, chat.text)
+        if end is not None:
+            tokens = self._tokenize_messages(text[end:], messages)
+            ends = rollout.turns[-1][1].items[-1:], tokens[:1]
+            if ends[0] == ends[1] and self._is_end(ends[0]):
+                return EncodedObservation(tokens[1:])
+            if not all(map(self._is_end, ends)):
+                return EncodedObservation(tokens)
+        return EncodedObservation(self._tokenize_messages(text, whole), rewrites_history=True)
+
+    def _is_end(self, tokens: tuple[Any, ...]) -> bool:
+        """True for one token that ends an answer."""
+        return bool(tokens) and tokens[0] in self.eos_token_ids
+
+    def _encode_followup(self, rollout: Rollout, messages: list[dict[str, Any]]) -> tuple[int, ...]:
+        """Tokens that the template adds after an answer to plain text: its end token and messages.
+
+        The template renders a placeholder in place of the answer.
         """
         answered = [
             {"role": "user", "content": "?"},
@@ -162,11 +267,10 @@ class ChatTokenizer:
             raise ConfigError("prompt: the chat template leaves answers out before later messages.")
         tokens = self._tokenize_messages(suffix, messages)
         last = rollout.turns[-1][1].items[-1:]
-        has_end = tokens[:1] == last and set(last) <= set(self.eos_token_ids)
-        return tokens[1:] if has_end else tokens
+        return tokens[1:] if tokens[:1] == last and self._is_end(last) else tokens
 
     def _render_messages(
-        self, messages: list[dict[str, Any]], tools: Sequence[Mapping[str, Any]] = ()
+        self, messages: Sequence[Message], tools: Sequence[Mapping[str, Any]] = ()
     ) -> str:
         """The text of messages up to the beginning of the policy's answer."""
         is_prefill = messages[-1].get("role") == "assistant"
@@ -174,42 +278,31 @@ class ChatTokenizer:
 
     def _render(
         self,
-        messages: list[dict[str, Any]],
+        messages: Sequence[Message],
         tools: Sequence[Mapping[str, Any]],
         *,
         prompt: bool = False,
         prefill: bool = False,
     ) -> str:
-        _refuse_media(messages)
-        if not self.tokenizer.chat_template:
-            raise ConfigError(
-                "prompt: it consists of messages, and the tokenizer has no chat template."
-                " Allowed: plain text, with apply_chat_template=False."
-            )
-        options: dict[str, Any] = {
-            "tools": [dict(tool) for tool in tools] or None,
-            "add_generation_prompt": prompt,
-            "continue_final_message": prefill,
-        }
-        try:
-            check_template_works(self.tokenizer, messages, options)
-            text: Any = self.tokenizer.apply_chat_template(messages, tokenize=False, **options)
-            str(text).encode()  # raises for half a character
-            return str(text)
-        except ConfigError:
-            raise
-        except Exception as error:  # of any type, because a template computes
-            raise _template_error(error, messages, prefill) from error
+        options = split_options(messages)
+        check_template_kwargs(self.tokenizer, options.kwargs, f"prompt, {TEMPLATE_KWARGS}")
+        chat = options.messages
+        if self.system_prompt and chat[0].get("role") not in SYSTEM_ROLES:
+            chat = [{"role": "system", "content": self.system_prompt}, *chat]
+        chat = [self._template_message(message) for message in chat]
+        _refuse_media(chat)
+        return render_chat(
+            self.tokenizer,
+            chat,
+            tools or options.tools,
+            {**self.template_kwargs, **options.kwargs},
+            prompt=prompt,
+            prefill=prefill,
+        )
 
-
-def _template_error(error: Exception, messages: Sequence[Message], is_prefill: bool) -> ConfigError:
-    """The error of a chat template that cannot render messages."""
-    if is_prefill and isinstance(error, ValueError):  # the final message is not in the text
-        problem = "cannot continue the last message, the assistant's"
-        return ConfigError(f"prompt: the chat template {problem}: {error}")
-    roles = ", ".join(str(message.get("role")) for message in messages)
-    reason = str(error) or type(error).__name__
-    return ConfigError(f"prompt: the chat template rejects messages of {roles}: {reason}.")
+    def _template_message(self, message: Message) -> dict[str, Any]:
+        """A message in the form that the chat template reads."""
+        return dict(message)
 
 
 def _refuse_media(messages: Sequence[Message]) -> None:

@@ -4,7 +4,8 @@ import hashlib
 import json
 
 from grupo.core.demonstration import Answer, Demonstration
-from grupo.core.types import Message, Observation, Response, Rollout
+from grupo.core.types import Message, Observation, Response, Rollout, prefill_text
+from grupo.models.chat_history import ChatSoFar, as_fork
 from grupo.models.chat_tokenizer import ChatTokenizer
 from grupo.util.errors import ConfigError
 
@@ -33,25 +34,41 @@ def _encode(chat_tokenizer: ChatTokenizer, demonstration: Demonstration) -> Roll
     if not first and isinstance(answer, str):
         return _one_response(chat_tokenizer.encode_text(answer), "", answer)
     rollout = Rollout(source=SOURCE)
-    history: list[Message] = []
-    for number, (observation, answer) in enumerate(demonstration.turns):
-        tools = demonstration.tools if number == 0 else ()
-        tokens = chat_tokenizer.encode_observation(rollout, observation, tools)
-        history += _messages(observation)
+    chat: ChatSoFar | None = None
+    for observation, answer in demonstration.turns:
+        tokens, rewrites = chat_tokenizer.encode_turn(
+            rollout, observation, demonstration.tools, chat
+        )
+        messages = (*(chat.answered if chat else ()), *_messages(observation))
         if isinstance(answer, str):
             items = chat_tokenizer.encode_answer(answer)
         else:
-            items = chat_tokenizer.encode_reply(history, answer, demonstration.tools)
-            history.append(answer)
-        rollout = rollout.append_turn(
-            observation, _response(tokens, items, _text(chat_tokenizer, answer, items))
-        )
+            items = chat_tokenizer.encode_reply(messages, answer, demonstration.tools)
+        chat = _chat(chat_tokenizer, messages, tokens, items, answer)
+        response = _response(tokens, items, _text(chat_tokenizer, answer, items))
+        rollout = rollout.append_turn(observation, as_fork(response) if rewrites else response)
     return _with_all_tokens(chat_tokenizer, rollout) if demonstration.all_tokens else rollout
+
+
+def _chat(
+    chat_tokenizer: ChatTokenizer,
+    messages: tuple[Message, ...],
+    tokens: tuple[int, ...],
+    items: tuple[int, ...],
+    answer: Answer,
+) -> ChatSoFar:
+    """The chat up to an answer, which may hold more than its text, such as calls of tools."""
+    text = chat_tokenizer.answer_text(items, tokens)
+    message = {"role": "assistant", "content": answer} if isinstance(answer, str) else answer
+    if beginning := prefill_text(messages):
+        message = {**message, "content": beginning + str(message.get("content") or "")}
+    return ChatSoFar(messages, text, message)
 
 
 def _with_all_tokens(chat_tokenizer: ChatTokenizer, rollout: Rollout) -> Rollout:
     """One response of all tokens after the first one."""
-    tokens = [t for _, response in rollout.turns for t in (*response.observation, *response.items)]
+    turns = rollout.contexts[-1].turns  # the last one is the whole chat
+    tokens = [t for _, response in turns for t in (*response.observation, *response.items)]
     text = chat_tokenizer.decode(tokens[1:], tokens[:1])
     return _one_response(tuple(tokens), rollout.turns[0][0], text)
 

@@ -6,6 +6,7 @@ from transformers import PreTrainedTokenizerBase
 
 from grupo.core.validation import PromptLimit, check_context_room
 from grupo.models.causal_spec import CausalSpec
+from grupo.models.chat_template import check_template_kwargs, with_template_file
 from grupo.models.chat_tokenizer import ChatTokenizer
 from grupo.models.demonstrations import demonstration_rollout
 from grupo.util.errors import ConfigError
@@ -17,14 +18,28 @@ def make_chat_tokenizer(
     eos_token_ids: tuple[int, ...],
     context_length: int,
 ) -> ChatTokenizer:
-    """Raise `ConfigError` if answers could not end, or would leave no room for a prompt."""
+    """The chat tokenizer of a language model.
+
+    Raises:
+        ConfigError: Answers could not end, or would leave no room for a prompt; or the chat
+            template is missing, or does not read an argument.
+    """
     if not eos_token_ids and not spec.stop_strings:
         raise ConfigError(
             f"stop_strings: empty, and {spec.model!r} has no end token."
             " Allowed: at least one string."
         )
     check_context_room(spec.max_new_tokens, context_length)
-    return ChatTokenizer(tokenizer, eos_token_ids, spec.stop_strings, spec.apply_chat_template)
+    tokenizer = with_template_file(tokenizer, spec.chat_template)
+    check_template_kwargs(tokenizer, spec.chat_template_kwargs)
+    return ChatTokenizer(
+        tokenizer,
+        eos_token_ids,
+        spec.stop_strings,
+        spec.apply_chat_template,
+        spec.chat_template_kwargs,
+        spec.system_prompt,
+    )
 
 
 def language_model_limit(

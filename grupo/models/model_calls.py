@@ -5,8 +5,9 @@ from dataclasses import replace
 
 from grupo.core.message_content import append_to
 from grupo.core.model_call import UNREADABLE, ModelCall
-from grupo.core.types import Message, Response, Rollout
-from grupo.models.chat_tokenizer import ChatTokenizer
+from grupo.core.types import Message, Observation, Response, Rollout
+from grupo.models.chat_history import as_fork
+from grupo.models.chat_tokenizer import ChatTokenizer, EncodedObservation
 from grupo.models.context import context_tokens
 from grupo.util.errors import ConfigError
 
@@ -34,11 +35,14 @@ async def answer_call(
     """
     conversation = replace(rollout, turns=tuple(rollout.turns[i] for i in call.continues))
     try:
-        tokens = encode_call(chat_tokenizer, conversation, call)
+        tokens, rewrites = encode_call(chat_tokenizer, conversation, call)
     except ConfigError as error:
         return Response((), (), text=str(error), finish_reason=UNREADABLE)
-    before = context_tokens(conversation) if conversation.turns else ()
+    has_context = conversation.turns and not rewrites
+    before = context_tokens(conversation) if has_context else ()
     response = await generate(before, tokens)
+    if rewrites:
+        return as_fork(response)
     if not response.items or call.continues == _last_context(rollout):
         return response
     return replace(response, observation=(*before, *tokens), resets_context=True)
@@ -46,25 +50,42 @@ async def answer_call(
 
 def encode_call(
     chat_tokenizer: ChatTokenizer, conversation: Rollout, call: ModelCall
-) -> tuple[int, ...]:
-    """Tokens of a call's messages, after those of its conversation.
+) -> EncodedObservation:
+    """A call's messages in tokens, after those of its conversation.
+
+    Args:
+        chat_tokenizer: Encodes the messages.
+        conversation: The turns that the call continues, as a rollout.
+        call: The call.
 
     Raises:
         ConfigError: The chat template rejects the messages.
     """
-    if conversation.turns or not call.tools or chat_tokenizer.describes_tools:
-        return chat_tokenizer.encode_observation(conversation, call, call.tools)
-    return chat_tokenizer.encode_observation(
-        conversation, with_system_text(call, call.tools_prompt)
+    describes_tools = chat_tokenizer.describes_tools
+
+    def readable(observation: Observation) -> Observation:
+        if describes_tools or not isinstance(observation, ModelCall) or observation.continues:
+            return observation
+        return with_system_text(observation, observation.tools_prompt)
+
+    # a context that began anew for another conversation belongs to this one like any other
+    turns = (
+        (readable(observation), replace(response, resets_context=response.rewrites_history))
+        for observation, response in conversation.turns
     )
+    conversation = replace(conversation, turns=tuple(turns))
+    tools = call.tools if describes_tools else ()
+    return chat_tokenizer.encode_turn(conversation, readable(call), tools)
 
 
 def with_system_text(messages: Sequence[Message], text: str) -> tuple[Message, ...]:
-    """The messages with a text at the end of the system message; a new one if there is none.
+    """The messages with a text at the end of the system message, or in a new one; "" adds none.
 
     >>> with_system_text(({"role": "user", "content": "2 + 2"},), "Add.")[0]
     {'role': 'system', 'content': 'Add.'}
     """
+    if not text:
+        return tuple(messages)
     first, *rest = messages
     if first.get("role") != "system":
         return ({"role": "system", "content": text}, *messages)

@@ -46,7 +46,7 @@ def _causal(spec: CausalLM) -> PromptLimit:
     chat_tokenizer = make_chat_tokenizer(spec, tokenizer, eos_token_ids, context_length)
     if isinstance(spec, VisionLM) and isinstance(spec.model, str):
         processor = MediaProcessor(load_processor(spec.model), config, spec.model)
-        chat_tokenizer = MultimodalTokenizer(**vars(chat_tokenizer), processor=processor)
+        chat_tokenizer = MultimodalTokenizer.of(chat_tokenizer, processor, spec.max_frames)
     return language_model_limit(chat_tokenizer, context_length, spec.max_new_tokens)
 
 

@@ -25,6 +25,7 @@ from grupo.util.errors import ConfigError
 FILE = "tokenizer.json"
 LOAD_SECONDS = 60  # in which the process must have begun, read the file and ended
 BYTES_PER_SECOND = 2**20  # of a large file; ordinary ones are read 20 times as fast
+SIZE_BITS = 6  # messages of up to 2^6, 2^12, 2^18 … characters are tried apart
 MAX_CHARS = 300  # of the library's message
 ALLOWED = "a file that the library `tokenizers` reads, and with which it encodes and decodes text"
 TOO_SLOW = (
@@ -67,24 +68,29 @@ def check_template_works(
     tokenizer: PreTrainedTokenizerBase,
     messages: Sequence[Mapping[str, Any]],
     options: Mapping[str, Any],
+    kwargs: Mapping[str, Any] = {},
 ) -> None:
     """Raise `ConfigError` for a chat template that does not end, or makes too much of messages.
 
-    Each kind of rendering is tried once: with and without tools, an answer to begin or to continue.
+    Each kind of rendering is tried once: with and without tools, an answer to begin or to continue,
+    other arguments of the template, and messages that are many times as long.
 
     Args:
         tokenizer: The tokenizer; a template that it does not have passes.
         messages: The messages of the first rendering.
         options: Arguments of `apply_chat_template`.
+        kwargs: Further variables of the template.
     """
     template = tokenizer.get_chat_template(tools=options["tools"])
-    key = (template, *map(bool, options.values()))
+    size = len(json.dumps([*messages], default=str)).bit_length() // SIZE_BITS
+    key = (template, *map(bool, options.values()), repr(kwargs), size)
     if key not in _template_problems:
         _template_problems[key] = _template_trial(
             {
                 "conversations": [messages],
                 "chat_template": template,
                 **tokenizer.special_tokens_map,
+                **kwargs,
                 **options,
             }
         )

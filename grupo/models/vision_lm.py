@@ -89,14 +89,10 @@ class VisionPolicy(CausalPolicy):
 
     def _make_chat_tokenizer(self, tokenizer: PreTrainedTokenizerBase) -> MultimodalTokenizer:
         plain = super()._make_chat_tokenizer(tokenizer)
-        return MultimodalTokenizer(
-            plain.tokenizer,
-            plain.eos_token_ids,
-            plain.stop_strings,
-            plain.apply_chat_template,
-            processor=self.processor,
-            max_frames=self.spec.max_frames,
-        )
+        if self.spec.chat_template:  # both are exported
+            for owner in (self.processor.processor, self.processor.tokenizer):
+                owner.chat_template = plain.tokenizer.chat_template
+        return MultimodalTokenizer.of(plain, self.processor, self.spec.max_frames)
 
     @property
     def saveable(self) -> Saveable:

@@ -96,6 +96,17 @@ def _failed_rollouts(metrics: Metrics) -> str:
     return f"{count(failed, 'rollout')} could not be scored and {verb} left out." if failed else ""
 
 
+def _forked_rollouts(metrics: Metrics) -> str:
+    forked = metrics.get("rollouts/forked", 0.0)
+    if not forked:
+        return ""
+    rows = format_number(metrics.get("rollouts/fork_rows", math.nan))
+    return (
+        f"The chat template rewrote earlier answers: {count(forked, 'rollout')} became {rows} rows"
+        " each, on average. A template that keeps answers avoids it: docs/chat_templates.md."
+    )
+
+
 def _nonfinite_gradient(metrics: Metrics) -> str:
     bad = metrics.get("grad_nonfinite", 0.0) > 0
     return "The gradient is not finite; that update was skipped." if bad else ""
@@ -140,6 +151,7 @@ def _no_reward_spread(metrics: Metrics) -> str:
 
 ALARMS = (
     _failed_rollouts,
+    _forked_rollouts,
     _nonfinite_gradient,
     _sampler_mismatch,
     _truncated_answers,

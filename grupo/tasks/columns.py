@@ -9,12 +9,14 @@ import numpy as np
 
 from grupo.core.component import component
 from grupo.core.limits import COLUMNS
+from grupo.core.template_options import with_template_kwargs
 from grupo.core.types import Observation, Task
 from grupo.tasks.base import task_key
 from grupo.tasks.conversations import MESSAGES, TEXT, conversation_prompt, parse_messages
 from grupo.tasks.media_rows import with_media
 from grupo.tasks.preference_rows import with_shared_prompt
 from grupo.tasks.row_sizes import check_texts
+from grupo.tasks.template_column import template_kwargs
 from grupo.util.errors import ConfigError, suggest
 from grupo.util.json_text import check_depth, check_unicode, parse_json
 
@@ -53,7 +55,8 @@ def task_from_row(
     Every column but the prompt is kept under its own name, so that reward functions written for
     the table find it. Without a column of the prompt, it is the beginning that `chosen` and
     `rejected` share, or the messages before the first answer in `messages`, and a row with a `text`
-    has the prompt "". Images, videos and audio are read by `with_media`.
+    has the prompt "". Images, videos and audio are read by `with_media`. The column
+    `chat_template_kwargs` makes a prompt a chat, whose template receives these arguments.
 
     Args:
         row: The row: values by column.
@@ -75,6 +78,7 @@ def task_from_row(
     for field in fields(columns):
         _require_column(getattr(columns, field.name), field.name, values, location)
     prompt = _parse_prompt(values[columns.prompt], f"{location}, column {columns.prompt!r}")
+    prompt = with_template_kwargs(prompt, template_kwargs(plain, location))
     answer = values.get(columns.answer)
     source = str(values.get(columns.source) or source)
     others = {name: value for name, value in plain.items() if name != columns.prompt}
@@ -92,6 +96,7 @@ def _task_without_prompt(
     if row.get(MESSAGES) is not None:
         place = f"{location}, column {MESSAGES!r}"
         prompt = conversation_prompt(parse_messages(row[MESSAGES], place), place)
+        prompt = with_template_kwargs(prompt, template_kwargs(row, location))
         return Task(task_key(prompt), prompt, answer, source, row, location=location)
     if isinstance(text := row.get(TEXT), str):
         return Task(task_key(text), "", answer, source, row, location=location)

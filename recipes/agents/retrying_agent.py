@@ -67,7 +67,7 @@ RECIPE = Recipe(
     env=ProxyEnv(run),
     tasks=Things(),
     eval_tasks=0,
-    method=grpo(group_size=16, kl_coef=0.0),
+    method=grpo(group_size=8, kl_coef=0.0),
     max_steps=10,
     prompts_per_step=4,
     learning_rate=3e-2,
@@ -83,7 +83,7 @@ def save_model() -> None:
     texts = (*roles, INSTRUCTIONS, RETRY, *prompts, *COLOURS.values())
     tokenizer = word_tokenizer(texts)
     tokenizer.chat_template = CHAT_TEMPLATE
-    LlamaArchitecture().save_untrained(MODEL_DIR, tokenizer)
+    LlamaArchitecture(context_length=1024).save_untrained(MODEL_DIR, tokenizer)
 
 
 if __name__ == "__main__":

@@ -8,6 +8,7 @@ from grupo.algo.aggregation import (
     NormalisedAggregation,
     TopEntropyMask,
     group_mean,
+    group_sum,
     rollout_mean,
     sequence_mean,
     token_mean,
@@ -98,3 +99,17 @@ def test_top_entropy_keeps_the_denominator_unless_renormalised():
         [1 / 2],
     ]
     assert nonzero_weights(TopEntropyMask(1.0)(batch)) == nonzero_weights(token_mean(batch))
+
+
+@pytest.mark.parametrize("aggregation", [sequence_mean, token_sum, ConstantLength(4), group_sum])
+def test_a_rollout_in_two_rows_of_one_sequence_weighs_as_much_as_in_one(aggregation):
+    whole = make_batch(group=[0, 0], length=[1, 4])
+    forked = replace(
+        make_batch(group=[0, 0, 0], length=[1, 3, 1]),
+        reward=whole.reward,
+        group=whole.group,
+        rollout=torch.tensor([0, 1, 1]),
+        sequence=torch.tensor([0, 1, 1]),
+    )
+    first, second = aggregation(whole).sum(1).tolist()
+    assert aggregation(forked).sum(1).tolist() == pytest.approx([first, second * 3 / 4, second / 4])

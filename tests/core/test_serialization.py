@@ -231,6 +231,11 @@ def test_strings_are_not_mistaken_for_the_names_of_json_data():
     )
 
 
+def test_mappings_of_names_are_written():
+    value = Holder(path={"a": {"b": (1, 2.0)}, "c": False})
+    assert round_trip(value) == value
+
+
 def square(x):
     return x * x
 
@@ -239,7 +244,8 @@ def square(x):
     ("value", "message"),
     [
         (Holder(path=[1]), r"recipe\.path: \[1\] is a list, which recipe.json cannot hold"),
-        (Holder(path={"a": 1}), r"recipe\.path: \{'a': 1\} is a dict"),
+        (Holder(path={1: "a"}), r"recipe\.path: \{1: 'a'\} is a dict"),
+        (Holder(path={"a": [1]}), r"recipe\.path\['a'\]: \[1\] is a list"),
         (Holder(path=(0, float("nan"))), r"recipe\.path\[1\]: nan\. Allowed: a number"),
         (Holder(path=lambda x: x), r"recipe\.path: <lambda> has no address\. Define it at the top"),
         (Holder(path=functools.partial(square, 2)), r"recipe\.path: .*partial.* has no address"),

@@ -87,6 +87,19 @@ def test_a_first_response_that_resets_the_context_adds_no_row():
     assert collate_rollouts(make_rollout()).rollout.tolist() == [0]
 
 
+def test_rows_of_a_forked_rollout_are_one_sequence():
+    fork = {"resets_context": True, "rewrites_history": True}
+    forked = make_rollout(
+        make_response(2), make_response(1, **fork), make_response(3, resets_context=True)
+    )
+    batch = collate_rollouts(forked, make_rollout(make_response(1)))
+    assert batch.rollout.tolist() == [0, 0, 0, 1]
+    first, same, restarted, other = batch.sequence.tolist()
+    assert first == same
+    assert len({first, restarted, other}) == 3
+    assert batch.sequence_lengths.tolist() == [3, 3, 3, 1]
+
+
 def test_step_values_follow_their_responses_into_every_row():
     rollout = make_rollout(
         make_response(2, observed=1),

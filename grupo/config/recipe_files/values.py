@@ -38,6 +38,8 @@ def value_from_data(data: Any, hint: Any, field: str, current: Any = None) -> An
     >>> value_from_data("Cosine(1e-5, 0)", float | Schedule, "learning_rate")
     Cosine(start=1e-05, end=0.0)
     """
+    if isinstance(data, Mapping) and any(typing.get_origin(m) is Mapping for m in members(hint)):
+        return _plain_value(data)
     if isinstance(data, Mapping):
         return component_from_table(data, hint, field, current)
     if isinstance(data, str):
@@ -45,6 +47,13 @@ def value_from_data(data: Any, hint: Any, field: str, current: Any = None) -> An
     if isinstance(data, list):
         return _from_array(data, hint, field)
     return _checked(coerce_number(data, hint), hint, field, data)
+
+
+def _plain_value(data: Any) -> Any:
+    """Data of a file without components; arrays become tuples, which recipe.json holds."""
+    if isinstance(data, Mapping):
+        return {name: _plain_value(value) for name, value in data.items()}
+    return tuple(map(_plain_value, data)) if isinstance(data, list) else data
 
 
 def component_from_table(

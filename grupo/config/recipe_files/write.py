@@ -69,11 +69,13 @@ def _data(value: Any, hint: Any, field: str) -> Any:
         hints = _item_hints(hint, len(value))
         places = [f"{field}[{i}]" for i in range(len(value))]
         return list(map(_data, value, hints, places))
+    if isinstance(value, dict):
+        return {name: _data(x, Any, f"{field}.{name}") for name, x in value.items()}
     if callable(value):
         return _code(value, hint, field) or portable_address(value, field)
     raise ConfigError(
         f"{field}: {value!r} is a {type(value).__name__}, which a recipe file cannot hold."
-        " Allowed: numbers, strings, tuples, paths, components, functions."
+        " Allowed: numbers, strings, tuples, mappings, paths, components, functions."
     )
 
 

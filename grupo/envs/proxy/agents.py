@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from grupo.core.types import Response
 from grupo.envs.background_loop import BackgroundLoop
 from grupo.envs.proxy.chat_request import ChatRequest
-from grupo.envs.proxy.harness import PolicyAddress
+from grupo.envs.proxy.policy_address import PolicyAddress
 from grupo.envs.proxy.session import Call, Ended, RunHarness, Session
 
 if TYPE_CHECKING:

@@ -1,13 +1,12 @@
 """The calls of an agent as turns of a rollout."""
 
-import json
 from collections.abc import Sequence
 
 from grupo.core.model_call import ModelCall
 from grupo.core.types import Message, Rollout, Task
 from grupo.envs.proxy.chat_request import ChatRequest
 from grupo.envs.proxy.session import Call
-from grupo.envs.tools.tool_env import TOOLS_PROMPT
+from grupo.envs.proxy.tool_format import describe_tools
 
 
 def observation_of(rollout: Rollout, call: Call, session: str) -> ModelCall:
@@ -37,12 +36,11 @@ def as_model_call(
         continues: Indices of the turns that hold the messages before them.
         session: Key of the agent.
     """
-    schemas = "\n".join(map(json.dumps, request.tools))
     return ModelCall(
         messages or request.messages,
         continues=continues,
         tools=request.tools,
-        tools_prompt=TOOLS_PROMPT.format(tools=schemas) if request.tools else "",
+        tools_prompt=describe_tools(request.tools),
         stop_strings=request.stop_strings,
         max_new_tokens=request.max_new_tokens,
         session=session,

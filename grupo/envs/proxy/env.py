@@ -27,7 +27,9 @@ from grupo.util.optional_deps import optional_dependency
 
 RolloutKey = tuple[str, tuple[str, ...]]  # the key of the first agent, and the policy's texts
 OTHER_CALLS_ERROR = "the agent made other calls when its answers were repeated"
-RESERVED_TERMS = ("agent_reward", "calls", "contexts", "tool_calls", "call_limit")
+RESERVED_TERMS = (
+    *("agent_reward", "calls", "contexts", "tool_calls", "call_limit", "context_full"),
+)
 
 
 @component
@@ -45,7 +47,9 @@ class ProxyEnv:
 
     Reward terms beside those of `rewards`: `agent_reward` (the number that a function returned),
     `calls`, `contexts`, `tool_calls`, `call_limit` (1 if the agent wanted more calls than
-    `max_calls`), and `not_applied/OPTION`, the number of calls with an option that did not apply.
+    `max_calls`), `context_full` (1 if a call left no room for an answer), and `not_applied/OPTION`,
+    the number of calls with an option that did not apply. A rollout that one of these limits ends
+    is scored as it is, without a number of the agent.
 
     Args:
         harness: The agent. A function of the task and the `PolicyAddress`, plain or async, or the
@@ -55,7 +59,7 @@ class ProxyEnv:
             OPENAI_API_KEY set, `{base_url}`, `{api_key}`, `{model}` and `{prompt}` replaced in its
             arguments, and the task as a line of JSON on its standard input.
         rewards: Reward terms that score the whole rollout.
-        max_calls: Calls after which a rollout ends; it is scored as it is.
+        max_calls: Calls after which a rollout ends.
         time_limit: Seconds that the agent may take from an answer to its next call or its end, and
             that one call of a reward function may take.
         max_concurrent: Agents at work at the same time, from their start to their end.
@@ -125,11 +129,8 @@ class ProxySessions:
         for rollout, (agent, event), terms in zip(rollouts, ends, scored, strict=True):
             self._finish(agent)
             ended = event if isinstance(event, Ended) else None
-            num_calls = len(turn_texts(rollout))
-            result = agent_result(rollout, agent.requests[:num_calls], ended, terms)
-            is_cut = not ended and num_calls >= config.max_calls
-            cut = {"call_limit": float(is_cut)}
-            results.append(replace(result, reward_terms={**result.reward_terms, **cut}))
+            requests = agent.requests[: len(turn_texts(rollout))]
+            results.append(agent_result(rollout, requests, ended, terms, config.max_calls))
         return apply_failure_handler(task, results, config.on_failure)
 
     def close(self) -> None:

@@ -5,11 +5,11 @@ A tool call of an earlier answer is text in the format in which the policy write
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from grupo.core.types import Message
 from grupo.envs.proxy.api_error import ApiError, invalid
-from grupo.envs.tools.tool_calls import CLOSE_TAG, OPEN_TAG, ToolCallError, parse_calls
+from grupo.envs.proxy.tool_format import ToolCall, call_text
 from grupo.util.errors import suggest
 
 ROLES = {
@@ -20,13 +20,6 @@ ROLES = {
     "tool": "tool",
 }
 TEXT_PARTS = ("text", "input_text", "output_text")
-
-
-class ToolCall(NamedTuple):
-    """A call of a tool: its name, and its arguments as JSON."""
-
-    name: str
-    arguments: Any
 
 
 def parse_messages(value: Any) -> tuple[Message, ...]:
@@ -49,24 +42,8 @@ def parse_messages(value: Any) -> tuple[Message, ...]:
 
 def assistant_message(content: str, calls: Sequence[ToolCall]) -> Message:
     """An answer with tool calls as a message."""
-    texts = [json.dumps({"name": c.name, "arguments": c.arguments}, sort_keys=True) for c in calls]
-    parts = [content.strip(), *(f"{OPEN_TAG}{text}{CLOSE_TAG}" for text in texts)]
+    parts = [content.strip(), *map(call_text, calls)]
     return {"role": "assistant", "content": "\n".join(part for part in parts if part)}
-
-
-def split_calls(text: str) -> tuple[str, tuple[ToolCall, ...]]:
-    """The text before the first tool call of an answer, and its calls.
-
-    An answer with a malformed call is a text without calls, so that nothing of it is lost.
-
-    >>> split_calls('So: <tool_call>{"name": "add", "arguments": {"a": 2}}</tool_call>')
-    ('So:', (ToolCall(name='add', arguments={'a': 2}),))
-    """
-    calls = list(parse_calls(text))
-    if not calls or any(isinstance(call, ToolCallError) for call in calls):
-        return text, ()
-    parsed = tuple(ToolCall(*call) for call in calls if not isinstance(call, ToolCallError))
-    return text.partition(OPEN_TAG)[0].strip(), parsed
 
 
 def _parse_message(place: str, item: Any) -> Message:

@@ -8,8 +8,8 @@ from grupo.core.model_call import UNREADABLE
 from grupo.core.types import RewardResult, Rollout
 from grupo.envs.multi_turn import NO_ROOM_ERROR
 from grupo.envs.proxy.chat_request import ChatRequest
-from grupo.envs.proxy.messages import split_calls
 from grupo.envs.proxy.session import Ended
+from grupo.envs.proxy.tool_format import split_calls
 from grupo.envs.reward_parsing import NOT_A_NUMBER_ERRORS, finite_float
 from grupo.envs.session_cache import turn_texts
 
@@ -19,6 +19,7 @@ def agent_result(
     requests: Sequence[ChatRequest],
     ended: Ended | None,
     scored: RewardResult | None,
+    max_calls: int,
 ) -> RewardResult:
     """The reward of an agent's rollout: the number that it returned, and that of reward terms.
 
@@ -27,12 +28,16 @@ def agent_result(
         requests: The agent's requests that the policy answered.
         ended: The agent's end; None if the rollout ended before it.
         scored: The result of the reward terms; None if there are no reward terms.
+        max_calls: The most calls of a rollout.
     """
     texts = turn_texts(rollout)
+    is_full = bool(rollout.turns) and not rollout.turns[-1][1].items
     terms: dict[str, float] = {
         "calls": float(len(texts)),
         "contexts": float(len(rollout.contexts)),
         "tool_calls": float(sum(len(split_calls(text)[1]) for text in texts)),
+        "call_limit": float(not ended and len(texts) >= max_calls),
+        "context_full": float(not ended and is_full),
     }
     options = Counter(name for request in requests for name in request.not_applied)
     terms |= {f"not_applied/{name}": float(count) for name, count in options.items()}

@@ -12,7 +12,8 @@ from grupo.envs.proxy.api_error import ApiError
 from grupo.envs.proxy.chat_answer import ChatAnswer, make_answer
 from grupo.envs.proxy.chat_request import ChatRequest
 from grupo.envs.proxy.conversations import CallPlace, Conversations
-from grupo.envs.proxy.harness import HarnessError, PolicyAddress
+from grupo.envs.proxy.policy_address import PolicyAddress
+from grupo.envs.proxy.program import HarnessError
 
 RunHarness = Callable[[PolicyAddress], Awaitable[Any]]
 

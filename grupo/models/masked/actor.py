@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from grupo.core.demonstration import Demonstration
 from grupo.core.types import Observation, Response, Rollout
 from grupo.models.causal_actor import CausalActor
+from grupo.models.chat_history import as_fork
 from grupo.models.context import context_tokens
 from grupo.models.masked.canvas import CanvasRequest, rollout_canvas_start
 from grupo.util.errors import ConfigError
@@ -22,10 +23,11 @@ class MaskedActor(CausalActor):
     block_length: int = 1
 
     async def __call__(self, rollout: Rollout, observation: Observation) -> Response:
-        tokens = self.chat_tokenizer.encode_observation(rollout, observation)
+        tokens, rewrites = self.chat_tokenizer.encode_turn(rollout, observation)
         canvas_start = rollout_canvas_start(rollout.contexts[-1])
-        context = context_tokens(rollout)
-        return await self._generate_on_canvas(rollout.role, context, tokens, canvas_start)
+        context = () if rewrites else context_tokens(rollout)
+        response = await self._generate_on_canvas(rollout.role, context, tokens, canvas_start)
+        return as_fork(response) if rewrites else response
 
     async def append_unsampled(
         self, rollout: Rollout, observation: Observation, text: str

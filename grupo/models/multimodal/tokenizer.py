@@ -1,14 +1,15 @@
 """Conversion between chat messages with media and tokens."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property, lru_cache
 from typing import Any
 
 from grupo.core.media import Media, Video, media_of
 from grupo.core.types import Message, Observation, Rollout
-from grupo.models.chat_tokenizer import ChatTokenizer
-from grupo.models.multimodal.media_tokens import register_media
+from grupo.models.chat_history import ChatSoFar
+from grupo.models.chat_tokenizer import ChatTokenizer, EncodedObservation
+from grupo.models.multimodal.media_tokens import LITERAL, register_media
 from grupo.models.multimodal.processor import MediaProcessor
 
 
@@ -24,15 +25,28 @@ class MultimodalTokenizer(ChatTokenizer):
     processor: MediaProcessor
     max_frames: int = 8
 
-    def encode_observation(
+    @classmethod
+    def of(
+        cls, plain: ChatTokenizer, processor: MediaProcessor, max_frames: int
+    ) -> "MultimodalTokenizer":
+        """The chat tokenizer of a model's text, which also encodes media."""
+        values = {f.name: getattr(plain, f.name) for f in fields(plain)}
+        return cls(**values, processor=processor, max_frames=max_frames)
+
+    def encode_turn(
         self,
         rollout: Rollout,
         observation: Observation,
         tools: Sequence[Mapping[str, Any]] = (),
-    ) -> tuple[int, ...]:
-        """Tokens of the next observation of a rollout, media tokens among them."""
+        chat: ChatSoFar | None = None,
+    ) -> EncodedObservation:
+        """The next observation of a rollout in tokens, media tokens among them."""
         self.register([rollout])
-        return super().encode_observation(rollout, observation, tools)
+        return super().encode_turn(rollout, observation, tools, chat)
+
+    def decode_all(self, tokens: Sequence[Any]) -> str:
+        """The text of tokens, special ones by name, without those of media."""
+        return super().decode_all([t for t in tokens if not isinstance(t, int) or t < LITERAL])
 
     def register(self, rollouts: Sequence[Rollout]) -> None:
         """Make the media of rollouts known, which another process may have generated."""
@@ -62,16 +76,8 @@ class MultimodalTokenizer(ChatTokenizer):
         """The tokens of a text with media; cached, because a group shares one prompt."""
         return lru_cache(maxsize=1 << 12)(self.processor.tokens)
 
-    def _render(
-        self,
-        messages: list[dict[str, Any]],
-        tools: Sequence[Mapping[str, Any]],
-        *,
-        prompt: bool = False,
-        prefill: bool = False,
-    ) -> str:
-        parts = [{**message, "content": self._content_parts(message)} for message in messages]
-        return super()._render(parts, tools, prompt=prompt, prefill=prefill)
+    def _template_message(self, message: Message) -> dict[str, Any]:
+        return {**message, "content": self._content_parts(message)}
 
     def _content_parts(self, message: Message) -> list[dict[str, Any]]:
         """The content as a list of parts, as templates of multimodal models read it."""

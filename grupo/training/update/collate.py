@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from itertools import chain
+from itertools import accumulate, chain
 from typing import Any
 
 import numpy as np
@@ -47,6 +47,7 @@ def collate(
         reward=_to_float64(rollout.reward for rollout in rollouts),
         group=_to_int64(p for p, group in enumerate(groups) for _ in group.rollouts),
         rollout=_to_int64(i for i, _ in indexed_rows),
+        sequence=_to_int64(accumulate(_starts_sequence(row) for _, row in indexed_rows)),
         mask=to_matrix(lambda placed: placed.response.in_loss).bool(),
         turn=to_matrix(lambda placed: placed.turn).long(),
         old_logp=to_matrix(lambda placed: placed.response.logp),  # until the policy recomputes it
@@ -122,6 +123,11 @@ def _rows(rollout: Rollout) -> list[list[_PlacedResponse]]:
             rows[-1].append(_PlacedResponse(rollout, response, slice(start, end), turn, offset))
             offset += len(response.items)
     return rows
+
+
+def _starts_sequence(row: Sequence[_PlacedResponse]) -> bool:
+    """False for a row in which a chat template has rewritten the answers of the row before."""
+    return not (row and row[0].response.rewrites_history)
 
 
 def _to_matrix(

@@ -38,6 +38,7 @@ def group_metrics(collected: CollectedGroups, batch: Batch) -> dict[str, float]:
         "rollouts/failed": float(sum(r.error not in ("", PRUNED_BY_SAMPLER) for r in rollouts)),
         "completions/truncated_frac": mean(truncated),
         **_pruned_metrics(rollouts),
+        **_forked_metrics(rollouts),
         **_unfinished_rollout_metrics(rollouts),
         **_unfinished_group_metrics(collected),
         "completions/length_mean": mean(lengths),
@@ -207,6 +208,12 @@ def _pruned_metrics(rollouts: Sequence[Rollout]) -> dict[str, float]:
     if not lengths:
         return {}
     return {"rollouts/pruned": float(len(lengths)), "tokens/pruned": float(sum(lengths))}
+
+
+def _forked_metrics(rollouts: Sequence[Rollout]) -> dict[str, float]:
+    """Number of rollouts of which the chat template rewrote earlier answers, and rows of each."""
+    rows = [float(len(rollout.contexts)) for rollout in rollouts if rollout.is_forked]
+    return {"rollouts/forked": float(len(rows)), "rollouts/fork_rows": mean(rows)} if rows else {}
 
 
 def _reward_term_means(rollouts: Sequence[Rollout]) -> dict[str, float]:

@@ -129,6 +129,7 @@ def _response_record(response: Response, texts: Sequence[str]) -> dict[str, Any]
     true_by_default = {"sampled": response.sampled, "in_loss": response.in_loss}
     false_by_default = {
         "resets_context": response.resets_context,
+        "rewrites_history": response.rewrites_history,
         "off_context": response.off_context,
     }
     texts = list(texts)

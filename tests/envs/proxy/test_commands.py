@@ -83,7 +83,7 @@ child = subprocess.Popen(["sleep", "60"])
 open({str(tmp_path / "pid")!r}, "w").write(str(child.pid))
 ask("one")
 """
-    rollout = run(lines, "yes")
+    rollout = run(lines, "yes", time_limit=30.0)  # less than the sleep
     assert rollout.error == ""
     assert ends_soon(int((tmp_path / "pid").read_text()))
 

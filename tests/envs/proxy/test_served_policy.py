@@ -2,8 +2,9 @@
 
 import http.client
 import json
+from asyncio import CancelledError
 from collections.abc import Iterator
-from concurrent.futures import CancelledError, Future
+from concurrent.futures import Future
 from queue import SimpleQueue
 from threading import Thread
 from urllib.parse import urlsplit

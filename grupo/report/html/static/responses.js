@@ -113,7 +113,8 @@ function imageOf(url, alt) {
 }
 
 function responseOf(response, turn, look) {
-  const reset = response.resets_context ? el("span", { class: "reset" }, "new context") : null;
+  const name = response.rewrites_history ? "fork: the chat template rewrote earlier answers" : "new context";
+  const reset = response.resets_context ? el("span", { class: "reset" }, name) : null;
   const startsTurn = look.isDialogue && (!turn || response.observation !== undefined);
   return [reset, observationOf(response, turn, look), startsTurn ? policyLabel() : null, ...withCallBoxes(response, tokensOf(response, look), look),
     response.image ? imageOf(response.image, "image of the rollout") : null];
