@@ -18,8 +18,8 @@ class ModelCall(tuple[Message, ...]):
     Args:
         messages: The new messages.
         continues: Indices of the rollout's turns whose conversation the messages continue; () for
-            a new conversation. The response has a context of its own unless these are the turns of
-            the rollout's last context.
+            a new conversation. The response has a context of its own unless the last of them is the
+            rollout's last turn.
         tools: Function schemas that the chat template describes at the beginning of a conversation.
         tools_prompt: A description of the same tools, for chat templates that describe none.
         stop_strings: Strings that end the response, beside those of the policy.

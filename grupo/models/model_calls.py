@@ -43,7 +43,8 @@ async def answer_call(
     response = await generate(before, tokens)
     if rewrites:
         return as_fork(response)
-    if not response.items or call.continues == _last_context(rollout):
+    last_turn = tuple(range(len(rollout.turns)))[-1:]
+    if not response.items or call.continues[-1:] == last_turn:  # the last context goes on
         return response
     return replace(response, observation=(*before, *tokens), resets_context=True)
 
@@ -90,9 +91,3 @@ def with_system_text(messages: Sequence[Message], text: str) -> tuple[Message, .
     if first.get("role") != "system":
         return ({"role": "system", "content": text}, *messages)
     return ({**first, "content": append_to(first.get("content"), f"\n\n{text}")}, *rest)
-
-
-def _last_context(rollout: Rollout) -> tuple[int, ...]:
-    """Indices of the turns in the rollout's last context."""
-    end = len(rollout.turns)
-    return tuple(range(end - len(rollout.contexts[-1].turns), end))

@@ -7,7 +7,7 @@ grupo train recipes/agents/retrying_agent.py:RECIPE
 
 from collections.abc import Sequence
 
-from grupo import Adam, CausalLM, Evaluation, Recipe, Task
+from grupo import Adam, CausalLM, Recipe, Task
 from grupo.core.component import component
 from grupo.envs.proxy import PolicyAddress, ProxyEnv
 from grupo.methods.grpo import grpo
@@ -72,7 +72,6 @@ RECIPE = Recipe(
     prompts_per_step=4,
     learning_rate=3e-2,
     optimizer=Adam(),
-    evaluation=Evaluation(attempts=0),
 )
 
 

@@ -67,7 +67,7 @@ def raise_after_call(task, address):
 
 def hang_after_call(task, address):
     ask(address, [user("one")])
-    time.sleep(2)
+    time.sleep(4)
 
 
 def give_up(task, address):

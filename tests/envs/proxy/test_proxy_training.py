@@ -32,9 +32,18 @@ def run(task, address):
 LENGTH = RewardTerm("length", lambda task, rollout: float(rollout.length))
 
 
+TEMPLATE = (
+    "{% for m in messages %}{{ m.role[0] }}:{{ m.content }}\n{% endfor %}"
+    "{% if add_generation_prompt %}a:{% endif %}"
+)
+
+
 @pytest.fixture(scope="module")
 def model(tmp_path_factory):
-    return make_model(tmp_path_factory.mktemp("model"), context=256)
+    folder = tmp_path_factory.mktemp("model")
+    model = make_model(folder, context=256)
+    (folder / "chat_template.jinja").write_text(TEMPLATE)
+    return model
 
 
 def test_each_call_is_read_in_the_exact_tokens_of_its_conversation(model):
@@ -59,6 +68,18 @@ def policy_signals(policy, groups):
     logp = policy.signals(batch)["logp"]
     assert len(logp) == 6
     assert (logp - batch.signals["logp@sampler"]).abs().max() < 1e-4
+
+
+def test_a_template_that_rewrites_answers_forks_the_rollout(tmp_path):
+    """Its answers begin with "a:", and its prompts end with ">"."""
+    policy = CausalLM(make_model(tmp_path, context=256), max_new_tokens=3, device="cpu").build()
+    env = ProxyEnv(agents.with_sub_agent, rewards=(LENGTH,))
+    (group,) = run_rollouts(policy.actor(3), env, [Task("k", "go")], 1)
+    (rollout,) = group.rollouts
+    assert [response.rewrites_history for _, response in rollout.turns] == [False, False, True]
+    first, _, third = (response for _, response in rollout.turns)
+    text = policy.chat_tokenizer.tokenizer.decode(third.observation)
+    assert text.startswith(f"u:main\na:{first.text}\n")
 
 
 def test_calls_in_equal_conversations_have_random_numbers_of_their_own(model):
