@@ -91,6 +91,19 @@ $(ADAPTERS)/installed: .venv/installed
 	$(ADAPTERS)/bin/python -m pip install --quiet --editable ".[verifiers,openenv]"
 	touch $@
 
+# An agent of Pydantic AI, which is no dependency of grupo: its environment extends .venv.
+.PHONY: test-agents
+AGENTS := .agents
+test-agents: $(AGENTS)/installed
+	$(AGENTS)/bin/python -m pytest -n 0 tests/recipes/test_retrying_agent.py
+
+$(AGENTS)/installed: .venv/installed
+	$(BIN)/python -m venv $(AGENTS)
+	$(BIN)/python -c "import site; print(*site.getsitepackages(), sep='\n')" \
+		> $$(echo $(AGENTS)/lib/python*/site-packages)/grupo.pth
+	$(AGENTS)/bin/python -m pip install --quiet "pydantic-ai-slim[openai]>=2.0"
+	touch $@
+
 # Ray has 240 MB: its environment extends .venv. The tests start a Ray cluster on this machine.
 .PHONY: test-ray
 RAY := .ray

@@ -13,6 +13,7 @@ from grupo.core.protocols import is_protocol, protocol_methods
 from grupo.envs import MultiplayerEnv, MultiTurn, RewardTerm, SingleTurn, Unscored
 from grupo.envs.games import Gymnasium, GymnasiumTasks, TextArena, TextArenaTasks
 from grupo.envs.openenv import OpenEnv, OpenEnvTasks
+from grupo.envs.proxy import ProxyEnv
 from grupo.envs.tools import McpServer, Toolbox
 from grupo.envs.verifiers import Verifiers, VerifiersTasks
 from grupo.tasks.base import TaskSource
@@ -46,6 +47,7 @@ ENV_KINDS = {
     "gymnasium": EnvKind(Gymnasium, tasks=GymnasiumTasks),
     "mcp": EnvKind(McpServer, make_factory=lambda server: Toolbox((server,))),
     "openenv": EnvKind(OpenEnv, tasks=OpenEnvTasks),
+    "proxy": EnvKind(ProxyEnv, env=None),
     "textarena": EnvKind(TextArena, env=MultiplayerEnv, tasks=TextArenaTasks),
     "verifiers": EnvKind(Verifiers, env=None, tasks=VerifiersTasks),
 }

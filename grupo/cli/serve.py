@@ -1,6 +1,7 @@
 """The command `grupo serve`."""
 
 import sys
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
 
@@ -13,7 +14,17 @@ if TYPE_CHECKING:
     from grupo.inference.serve import ServeOptions
 
 ModelArgument = Annotated[
-    str, Argument(metavar="MODEL", help="Folder, .gguf file or hub name of a model.")
+    str, Argument(metavar="MODEL", help="Folder, .gguf file or hub name; or a run, with --openai.")
+]
+OpenAIOption = Annotated[
+    bool,
+    Option(
+        "--openai",
+        help="Serve the model, or a run, to clients of OpenAI, from this process and without vLLM.",
+    ),
+]
+MaxNewTokensOption = Annotated[
+    int | None, Option(min=1, help="With --openai: the most tokens of an answer.")
 ]
 MoreArgument = Annotated[
     list[str] | None,
@@ -54,8 +65,29 @@ def serve(
     ray: RayOption = "",
     gpus: GpusOption = None,
     dry_run: DryRunOption = False,
+    openai: OpenAIOption = False,
+    max_new_tokens: MaxNewTokensOption = None,
 ) -> None:
-    """Print and run the commands of vLLM servers that generate for runs: `Vllm(urls=…)`."""
+    """Run vLLM servers that generate for runs, `Vllm(urls=…)`; or serve a model to agents."""
+    if openai:
+        vllm_options = {
+            "tensor-parallel": tensor_parallel != 1,
+            "data-parallel": data_parallel != 1,
+            "bind": bind != "127.0.0.1",
+            "dtype": dtype != "bfloat16",
+            "python": bool(python),
+            "lora-rank": bool(lora_rank),
+            "ray": bool(ray),
+            "gpus": gpus is not None,
+            "dry-run": dry_run,
+            f"options {more}": bool(more),
+        }
+        _serve_openai(
+            model, port, max_new_tokens, [x for x, given in vllm_options.items() if given]
+        )
+        return
+    if max_new_tokens is not None:
+        raise ConfigError("max-new-tokens: vLLM takes it from each request. Allowed: --openai.")
     from grupo.inference.serve import ServeOptions, check_interpreter, command_line, run_servers
     from grupo.models.model_folder import model_folder
 
@@ -86,6 +118,30 @@ def serve(
         print_line(line)
     if not dry_run:
         run_servers(options)
+
+
+def _serve_openai(
+    model: str, port: int, max_new_tokens: int | None, vllm_options: Sequence[str]
+) -> None:
+    """Serve a model or a run to clients of OpenAI until Ctrl-C."""
+    from grupo.cli.build_recipe import RecipeArgs
+    from grupo.envs.proxy.served_policy import serve_policy
+    from grupo.models.causal_actor import CausalActor
+    from grupo.util.event_loop import run_coroutine
+
+    if vllm_options:
+        raise ConfigError(f"{vllm_options[0]}: of vLLM only. Leave it out, or leave --openai out.")
+    fields = (("policy.max_new_tokens", str(max_new_tokens)),) if max_new_tokens else ()
+    policy = RecipeArgs(model=model, fields=fields)().policy.build()
+    actor = policy.actor(0)
+    if not isinstance(actor, CausalActor):
+        raise ConfigError(f"model: {model} is no language model. Allowed: a causal one.")
+
+    def announce(variables: Mapping[str, str]) -> None:
+        print_line(f"{model} answers at {variables['OPENAI_BASE_URL']} until Ctrl-C. For clients:")
+        print_line(f"export {' '.join(f'{name}={value}' for name, value in variables.items())}")
+
+    run_coroutine(serve_policy(actor, port, announce))
 
 
 def _serve_on_ray(options: "ServeOptions", address: str, gpus: int, dry_run: bool) -> None:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import accumulate
 from math import log
 from random import Random
@@ -11,6 +12,7 @@ from transformers import PreTrainedTokenizerBase
 
 from grupo.core.demonstration import Demonstration
 from grupo.core.interfaces import TokenLogprobs
+from grupo.core.model_call import ModelCall
 from grupo.core.types import Observation, Response, Rollout
 from grupo.inference.base import Reply, Request, StopConditions
 from grupo.inference.continued_replies import ReplyBatcher, StreamingBatcher
@@ -21,6 +23,7 @@ from grupo.models.chat_history import as_fork
 from grupo.models.chat_tokenizer import ChatTokenizer
 from grupo.models.context import context_tokens, open_response_tokens
 from grupo.models.demonstrations import demonstration_rollout
+from grupo.models.model_calls import answer_call
 from grupo.models.text_choice import draw_text
 from grupo.util.errors import ConfigError
 from grupo.util.rng import derive_key, make_rng
@@ -55,6 +58,8 @@ class CausalActor:
         return self.batcher.generated_tokens
 
     async def __call__(self, rollout: Rollout, observation: Observation) -> Response:
+        if isinstance(observation, ModelCall):
+            return await self._answer_call(rollout, observation)
         tokens, rewrites = self.chat_tokenizer.encode_turn(rollout, observation)
         open_tokens = () if tokens else open_response_tokens(rollout)
         context = () if rewrites else context_tokens(rollout)
@@ -170,6 +175,16 @@ class CausalActor:
 
     def with_stop(self, *stop_strings: str, max_new_tokens: int = 0) -> "CausalActor":
         return replace(self, stop_strings=stop_strings, max_new_tokens=max_new_tokens or 1 << 30)
+
+    async def _answer_call(self, rollout: Rollout, call: ModelCall) -> Response:
+        # positions repeat in another context, so each call has a random stream of its own
+        actor = replace(
+            self.fork("call", len(rollout.turns)),
+            stop_strings=(*self.stop_strings, *call.stop_strings),
+            max_new_tokens=min(self.max_new_tokens, call.max_new_tokens),
+        )
+        generate = partial(actor._generate, rollout.role, open_tokens=())
+        return await answer_call(self.chat_tokenizer, rollout, call, generate)
 
     async def _generate(
         self,

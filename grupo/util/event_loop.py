@@ -73,6 +73,11 @@ class RolloutLoop(asyncio.SelectorEventLoop):
             self._external_work.remove(work)
 
     @property
+    def has_external_work(self) -> bool:
+        """True if external work is running: what waits for something may still get it."""
+        return bool(self._external_work)
+
+    @property
     def in_external_work(self) -> bool:
         """True if external work that has not ended encloses the caller or created its task."""
         return bool(self._enclosing_work())

@@ -91,6 +91,12 @@ REPLY_SIZE = Limit(
     "it is read into memory whole and searched for secrets; judges reply with thousands of bytes,"
     " tools with pictures of a few million",
 )
+REQUEST_SIZE = Limit(
+    "a request of an agent to the policy",
+    16 * 2**20,
+    "bytes",
+    "it is read into memory whole; a conversation of a million tokens has about 5 million bytes",
+)
 REPLY_VALUES = Limit(
     "a reply of an MCP server",
     100_000,
@@ -178,6 +184,7 @@ LIMITS = (
     TASK_ROWS,
     GENERATED_TASKS,
     REPLY_SIZE,
+    REQUEST_SIZE,
     REPLY_VALUES,
     SERVER_MESSAGES,
     SERVER_TOOLS,

@@ -1,0 +1,127 @@
+"""An answer of the policy as a chat completion, whole or as a stream of events."""
+
+import json
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from grupo.core.types import Response
+from grupo.envs.proxy.chat_request import ChatRequest
+from grupo.envs.proxy.tool_format import ToolCall, split_calls
+
+
+@dataclass(frozen=True)
+class ChatAnswer:
+    """An answer as the agent reads it.
+
+    Args:
+        identifier: Identifies the answer among those of its rollout.
+        content: The text, without its tool calls and without the stop string that ended it.
+        calls: The tool calls.
+        response: The policy's response, with exact tokens.
+        num_prompt_tokens: Tokens that the policy read before it.
+    """
+
+    identifier: str
+    content: str
+    calls: tuple[ToolCall, ...]
+    response: Response
+    num_prompt_tokens: int
+
+    @property
+    def finish_reason(self) -> str:
+        """Why the answer ends, in OpenAI's words."""
+        if self.calls:
+            return "tool_calls"
+        return "length" if self.response.finish_reason == "length" else "stop"
+
+
+def make_answer(
+    identifier: str, request: ChatRequest, text: str, response: Response, num_prompt_tokens: int
+) -> ChatAnswer:
+    """The answer of a response with this text to a request."""
+    shown = _without_stop_string(text, request) if response.finish_reason == "stop" else text
+    content, calls = split_calls(shown) if request.tools else (shown, ())
+    return ChatAnswer(identifier, content, calls, response, num_prompt_tokens)
+
+
+def completion(request: ChatRequest, answer: ChatAnswer) -> Mapping[str, Any]:
+    """The body of a response that is not streamed."""
+    message = {"role": "assistant", "content": answer.content, "refusal": None}
+    if answer.calls:
+        message |= {"content": answer.content or None, "tool_calls": _call_objects(answer)}
+    choice = {
+        "index": 0,
+        "message": message,
+        "logprobs": _logprobs(request, answer),
+        "finish_reason": answer.finish_reason,
+    }
+    usage = {"usage": _usage(answer)}
+    return {**_head(request, answer, "chat.completion"), "choices": [choice], **usage}
+
+
+def events(request: ChatRequest, answer: ChatAnswer) -> Iterator[str]:
+    """The server-sent events of a response that is streamed."""
+    head = _head(request, answer, "chat.completion.chunk")
+
+    def event(delta: Mapping[str, Any], logprobs: Any = None, reason: str | None = None) -> str:
+        choice = {"index": 0, "delta": delta, "logprobs": logprobs, "finish_reason": reason}
+        return _event({**head, "choices": [choice]})
+
+    yield event({"role": "assistant", "content": ""})
+    if answer.content or request.logprobs:
+        yield event({"content": answer.content}, _logprobs(request, answer))
+    for index, call in enumerate(_call_objects(answer)):
+        yield event({"tool_calls": [{"index": index, **call}]})
+    yield event({}, reason=answer.finish_reason)
+    if request.stream_usage:
+        yield _event({**head, "choices": [], "usage": _usage(answer)})
+    yield "data: [DONE]\n\n"
+
+
+def _without_stop_string(text: str, request: ChatRequest) -> str:
+    """The text before the stop string of the request that it ends with, if it ends with one."""
+    ends = [len(text) - len(stop) for stop in request.stop_strings if text.endswith(stop)]
+    return text[: min(ends, default=len(text))]
+
+
+def _head(request: ChatRequest, answer: ChatAnswer, kind: str) -> Mapping[str, Any]:
+    identifier = f"chatcmpl-{answer.identifier}"
+    return {"id": identifier, "object": kind, "created": int(time.time()), "model": request.model}
+
+
+def _call_objects(answer: ChatAnswer) -> list[Mapping[str, Any]]:
+    return [
+        {
+            "id": f"call_{answer.identifier}_{i}",
+            "type": "function",
+            "function": {"name": call.name, "arguments": json.dumps(call.arguments)},
+        }
+        for i, call in enumerate(answer.calls)
+    ]
+
+
+def _logprobs(request: ChatRequest, answer: ChatAnswer) -> Mapping[str, Any] | None:
+    """Log-probabilities of the tokens, which are named by their ids as vLLM can name them."""
+    if not request.logprobs:
+        return None
+    pairs = zip(answer.response.items, answer.response.logp, strict=True)
+    entries = [
+        {"token": f"token_id:{item}", "logprob": logp, "bytes": None, "top_logprobs": []}
+        for item, logp in pairs
+    ]
+    return {"content": entries, "refusal": None}
+
+
+def _usage(answer: ChatAnswer) -> Mapping[str, int]:
+    prompt, generated = answer.num_prompt_tokens, len(answer.response.items)
+    return {
+        "prompt_tokens": prompt,
+        "completion_tokens": generated,
+        "total_tokens": prompt + generated,
+    }
+
+
+def _event(data: Mapping[str, Any]) -> str:
+    return f"data: {json.dumps(data)}\n\n"

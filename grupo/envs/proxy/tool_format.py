@@ -1,0 +1,41 @@
+"""Tool calls in the policy's text: the format of Hermes and Qwen."""
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from grupo.envs.tools.tool_calls import CLOSE_TAG, OPEN_TAG, ToolCallError, parse_calls
+from grupo.envs.tools.tool_env import TOOLS_PROMPT
+
+
+class ToolCall(NamedTuple):
+    """A call of a tool: its name, and its arguments as JSON."""
+
+    name: str
+    arguments: Any
+
+
+def split_calls(text: str) -> tuple[str, tuple[ToolCall, ...]]:
+    """The text before the first tool call of an answer, and its calls.
+
+    An answer with a malformed call is a text without calls, so that nothing of it is lost.
+
+    >>> split_calls('So: <tool_call>{"name": "add", "arguments": {"a": 2}}</tool_call>')
+    ('So:', (ToolCall(name='add', arguments={'a': 2}),))
+    """
+    calls = list(parse_calls(text))
+    if not calls or any(isinstance(call, ToolCallError) for call in calls):
+        return text, ()
+    parsed = tuple(ToolCall(*call) for call in calls if not isinstance(call, ToolCallError))
+    return text.partition(OPEN_TAG)[0].strip(), parsed
+
+
+def call_text(call: ToolCall) -> str:
+    """A call as the policy writes it."""
+    value = {"name": call.name, "arguments": call.arguments}
+    return f"{OPEN_TAG}{json.dumps(value, sort_keys=True)}{CLOSE_TAG}"
+
+
+def describe_tools(tools: Sequence[Mapping[str, Any]]) -> str:
+    """A description of tools for prompts whose chat template describes none; "" without tools."""
+    return TOOLS_PROMPT.format(tools="\n".join(map(json.dumps, tools))) if tools else ""
