@@ -20,7 +20,7 @@ from grupo.recipe import Recipe
 from grupo.storage.pipeline_dirs import stage_folders
 from grupo.toy import quickstart
 from grupo.training.resume.load_run import LAST, TRAINED, load_checkpoint, policy_of
-from grupo.training.resume.run_folder import RECIPE, RunFolder
+from grupo.training.resume.run_folder import RECIPE_FILE, RunFolder
 from grupo.training.resume.start_from import with_model
 from grupo.util.errors import ConfigError
 from grupo.util.event_loop import run_coroutine
@@ -82,7 +82,7 @@ class AskArgs:
     def _load(self) -> tuple[Policy, str]:
         """The policy, and its name for the user."""
         folder = parse_option(parse_path, "run", self.source)
-        if (folder / RECIPE).is_file() or stage_folders(folder):
+        if (folder / RECIPE_FILE).is_file() or stage_folders(folder):
             run = last_run(folder)
             recipe = self._with_options(RunFolder.open(run).recipe)
             loaded = load_checkpoint(run, recipe, self.checkpoint)

@@ -4,8 +4,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from grupo.envs.tools.tool_calls import CLOSE_TAG, OPEN_TAG, ToolCallError, parse_calls
-from grupo.envs.tools.tool_env import TOOLS_PROMPT
+from grupo.envs.tools.formats.hermes import CLOSE_TAG, HERMES, OPEN_TAG, parse_hermes
 
 
 class ToolCall(NamedTuple):
@@ -23,11 +22,11 @@ def split_calls(text: str) -> tuple[str, tuple[ToolCall, ...]]:
     >>> split_calls('So: <tool_call>{"name": "add", "arguments": {"a": 2}}</tool_call>')
     ('So:', (ToolCall(name='add', arguments={'a': 2}),))
     """
-    calls = list(parse_calls(text))
-    if not calls or any(isinstance(call, ToolCallError) for call in calls):
+    calls = list(parse_hermes(text))
+    if not calls or any(call.error for call in calls):
         return text, ()
-    parsed = tuple(ToolCall(*call) for call in calls if not isinstance(call, ToolCallError))
-    return text.partition(OPEN_TAG)[0].strip(), parsed
+    parsed = tuple(ToolCall(call.name, call.arguments) for call in calls)
+    return text[: calls[0].start].strip(), parsed
 
 
 def call_text(call: ToolCall) -> str:
@@ -38,4 +37,4 @@ def call_text(call: ToolCall) -> str:
 
 def describe_tools(tools: Sequence[Mapping[str, Any]]) -> str:
     """A description of tools for prompts whose chat template describes none; "" without tools."""
-    return TOOLS_PROMPT.format(tools="\n".join(map(json.dumps, tools))) if tools else ""
+    return HERMES.prompt.format(tools="\n".join(map(json.dumps, tools))) if tools else ""
