@@ -142,7 +142,7 @@ UNEXPRESSED = (
         "`adv_estimator` `gpg`: the factor of the advantages",
         "`ScaleByInformative` counts the rollouts of groups whose rewards differ, as GPG's authors"
         " do, and verl the rewards that are not 0.",
-        ("ScaleByInformative",),
+        ("gpg",),
     ),
     Unexpressed(
         "OpenRLHF",
