@@ -271,8 +271,8 @@ class ChatTokenizer:
         These are its end token and the messages. A placeholder stands in place of the answer, and a
         short question with the options of the first prompt in place of all before it.
         """
-        first: Any = shortest_prompt(self._as_messages(rollout.turns[0][0]) or USER)
-        answer = {"role": "assistant", "content": ANSWER_PLACEHOLDER}
+        first = self._as_messages(shortest_prompt(rollout.turns[0][0])) or USER
+        answer: Message = {"role": "assistant", "content": ANSWER_PLACEHOLDER}
         rendered = self.render_prompt([*first, answer, *messages])
         _, placeholder, suffix = rendered.partition(ANSWER_PLACEHOLDER)
         if not placeholder:
