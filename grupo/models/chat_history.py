@@ -106,7 +106,7 @@ def end_of_answer(text: str, prompt: str, answer: str) -> int | None:
         answer: The text that the policy generated.
 
     >>> end_of_answer("Q: 2+2 A: 4. Q: ?", "Q: 2+2 A:", " 4. "), end_of_answer("Q A: ", "Q A:", "4")
-    (12, None)
+    (13, None)
     """
     if not text.startswith(prompt):
         return None
