@@ -5,6 +5,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from grupo.algo.load_balancing import RouterSums, router_sums, token_costs
+from grupo.kernels.hidden_states import select_rows
 from grupo.kernels.routing import OWN_CHOICE, RouterPass, Routers
 from grupo.util.device_copies import to_device
 
@@ -74,4 +75,5 @@ class RowRouting:
     def row_costs(self, expert_cost: Float[Tensor, "experts"]) -> Float[Tensor, "N"]:
         """Each row's share of the load-balancing loss, differentiable."""
         costs = token_costs(self._logits, to_device(expert_cost, self.index.device))
-        return (costs[self.index] * self.counted).sum(1)
+        by_row = select_rows(costs, self.index.reshape(-1)).view(self.index.shape)
+        return (by_row * self.counted).sum(1)
