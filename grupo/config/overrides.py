@@ -47,7 +47,7 @@ def set_field(component: Any, field: str, text: str, path: str = "") -> Any:
     if isinstance(component, tuple):
         return _set_item(component, name, inner_field, text, path)
     if isinstance(component, Mapping) and not inner_field:
-        return {**component, name: _plain_value(text)}
+        return {**component, name: plain_value(text)}
     values = component_fields(component) if is_component(component) else {}
     place = f"{path}{name}"
     if name not in values:
@@ -196,7 +196,7 @@ def field_paths(component: Any) -> Iterator[str]:
 def _value(node: ast.expr, hint: Any, field: str) -> Any:
     """A component or function by name, a tuple of values, a literal, or else the code as text."""
     if typing.get_origin(hint) is Mapping:
-        return _plain_value(ast.unparse(node))
+        return plain_value(ast.unparse(node))
     known = available_components(hint)
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and known:
         return _build_call(node, node.func.id, known, field)
@@ -217,7 +217,7 @@ def _value(node: ast.expr, hint: Any, field: str) -> Any:
         return ast.unparse(node)
 
 
-def _plain_value(text: str) -> Any:
+def plain_value(text: str) -> Any:
     """A value in the notation of Python or of JSON, of which arrays become tuples; or the text."""
     try:
         node = _JsonNames().visit(parse_expression(text))

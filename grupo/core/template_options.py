@@ -1,4 +1,4 @@
-"""What a chat template reads beside the messages, as keys of a message: tools and arguments.
+"""Options of a chat template, as keys of a message: descriptions of tools, and arguments.
 
 A prompt is the only thing that travels from a task through samplers and environments to the
 policy. The options of its template therefore stand in one of its messages.
@@ -7,13 +7,11 @@ policy. The options of its template therefore stand in one of its messages.
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+from grupo.core.message_content import content_text
 from grupo.core.types import Message, Observation
 
 TOOLS = "tools"
 TEMPLATE_KWARGS = "chat_template_kwargs"
-
-
-_SHORTEST: tuple[Message, ...] = ({"role": "user", "content": "?"},)
 
 
 class TemplateOptions(NamedTuple):
@@ -52,15 +50,17 @@ def split_options(messages: Sequence[Message]) -> TemplateOptions:
 
 
 def shortest_prompt(prompt: Observation) -> Observation:
-    """A prompt of one character with the options of another.
+    """A prompt of one character of another, which its tokenizer knows, with the other's options.
 
     >>> shortest_prompt(({"role": "user", "content": "Hello", "chat_template_kwargs": {"a": 1}},))
-    ({'role': 'user', 'content': '?', 'chat_template_kwargs': {'a': 1}},)
+    ({'role': 'user', 'content': 'H', 'chat_template_kwargs': {'a': 1}},)
     """
     if isinstance(prompt, str):
-        return "?"
+        return prompt.strip()[:1] or prompt
+    character = content_text(prompt[-1].get("content")).strip()[:1]
     _, tools, kwargs = split_options(prompt)
-    return with_tools(with_template_kwargs(_SHORTEST, kwargs), tools)
+    shortest = ({"role": "user", "content": character or "?"},)
+    return with_tools(with_template_kwargs(shortest, kwargs), tools)
 
 
 def with_template_kwargs(prompt: Observation, kwargs: Mapping[str, Any]) -> Observation:

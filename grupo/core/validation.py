@@ -8,7 +8,7 @@ from typing import Any
 
 from grupo.core.demonstration import Demonstration
 from grupo.core.media import media_of
-from grupo.core.template_options import TEMPLATE_KWARGS, shortest_prompt
+from grupo.core.template_options import shortest_prompt, split_options
 from grupo.core.types import Observation, Rollout, Task
 from grupo.util.errors import ConfigError
 from grupo.util.loader_errors import loader_errors
@@ -94,15 +94,17 @@ class PromptLimit:
 
     def template_tokens(self, task: Task) -> int:
         """Tokens of the shortest prompt with a task's options: a template may add a long text."""
-        shortest = shortest_prompt(task.prompt)
-        if (key := repr(shortest)) not in self._counts:
-            with _located(task, TEMPLATE_KWARGS in key):
-                self._counts[key] = self._count(shortest)
+        chat = () if isinstance(task.prompt, str) else task.prompt
+        _, tools, kwargs = split_options(chat)
+        key = repr((bool(chat), tools, kwargs))
+        if key not in self._counts:
+            with _located(task, bool(kwargs)):
+                self._counts[key] = self._count(shortest_prompt(task.prompt))
         return self._counts[key]
 
     @cached_property
     def _counts(self) -> dict[str, int]:
-        """Numbers of tokens of the shortest prompts."""
+        """Numbers of tokens of the shortest prompts, by their options."""
         return {}
 
     def truncate(self, task: Task) -> Task:

@@ -62,7 +62,7 @@ def check_template_kwargs(
             f"{place}: {dict(kwargs)!r}, and the tokenizer has no chat template. Allowed: none."
         )
     messages = [{"role": "user", "content": "?"}]
-    check_template_works(tokenizer, messages, _options(prompt=True, prefill=False), kwargs)
+    check_template_works(tokenizer, messages, _options(prompt=True, prefill=False))
     with loader_errors("chat_template"):
         known = template_variables(tokenizer.get_chat_template())
     special = set(tokenizer.special_tokens_map)

@@ -8,7 +8,12 @@ from typing import Any, NamedTuple
 from transformers import PreTrainedTokenizerBase
 
 from grupo.core.media import media_of
-from grupo.core.template_options import TEMPLATE_KWARGS, split_options
+from grupo.core.template_options import (
+    TEMPLATE_KWARGS,
+    TemplateOptions,
+    shortest_prompt,
+    split_options,
+)
 from grupo.core.types import Message, Observation, Rollout
 from grupo.models.chat_history import ChatSoFar, answer_text, chat_so_far, end_of_answer
 from grupo.models.chat_template import check_template_kwargs, render_chat
@@ -19,6 +24,7 @@ from grupo.util.rust_panics import rust_errors
 REPLACEMENT_CHARACTER = "\ufffd"  # decoders emit it for a character with missing bytes
 REASONING_WORDS = ("think", "reason", "analysis")  # in templates of models that reason at length
 SYSTEM_ROLES = ("system", "developer")
+USER: tuple[Message, ...] = ({"role": "user", "content": "?"},)
 ANSWER_PLACEHOLDER = "ANSWER-OF-THE-POLICY"  # an answer, when a template renders a later message
 
 
@@ -111,31 +117,11 @@ class ChatTokenizer:
         chat = self._chat_so_far(rollout)
         assert chat is not None, "only a rendered chat forks"
         messages = [*chat.answered, *(self._as_messages(observation) or ())]
-        return self._tokenize_messages(self._render_messages(messages), messages)
+        return self._tokenize_messages(self.render_prompt(messages), messages)
 
     def answer_text(self, items: Sequence[Any], before: Sequence[Any]) -> str:
         """The text of an answer up to its end token, special tokens by name."""
         return answer_text(items, before, self.decode_all, self.eos_token_ids)
-
-    def encode_reply(
-        self, messages: Sequence[Message], reply: Message, tools: Sequence[Mapping[str, Any]]
-    ) -> tuple[int, ...]:
-        """Tokens of the assistant's message `reply` to `messages`, up to its end token.
-
-        These are the tokens that the chat template adds to the prompt of an answer; where the
-        template renders earlier messages otherwise once they are answered, those of the content.
-        """
-        history = [dict(message) for message in messages]
-        prompt = self._render_messages(history, tools)
-        answered = self._render([*history, dict(reply)], tools)
-        content = _content_text(reply)
-        text = answered.removeprefix(prompt) if answered.startswith(prompt) else content
-        tokens = self.encode_forced(text)
-        ends = [i for i, token in enumerate(tokens) if token in self.eos_token_ids]
-        if ends:
-            return tokens[: ends[0] + 1]
-        before, found, _ = text.partition(content or "\0")  # the template ends it in its own way
-        return self.encode_answer(before + found if found else text.rstrip())
 
     @cached_property
     def encoded_demonstrations(self) -> RolloutCache:
@@ -208,7 +194,7 @@ class ChatTokenizer:
             self._check_unused_options()
             tokens = self._tokenize(str(observation), starts_text=True)
         else:
-            tokens = self._tokenize_messages(self._render_messages(messages, tools), messages)
+            tokens = self._tokenize_messages(self.render_prompt(messages, tools), messages)
         if not tokens:
             raise ConfigError("prompt: it has no tokens. Allowed: at least one.")
         return tokens
@@ -236,32 +222,46 @@ class ChatTokenizer:
     ) -> EncodedObservation:
         """Tokens that the template adds after the last answer, or those of the whole chat."""
         whole = [*chat.answered, *messages]
-        prompt = self._render_messages(chat.messages, tools)
-        text = self._render_messages(whole, tools)
+        prompt = self.render_prompt(chat.messages, tools)
+        text = self.render_prompt(whole, tools)
         end = end_of_answer(text, prompt, chat.text)
         if end is not None:
             tokens = self._tokenize_messages(text[end:], messages)
-            ends = rollout.turns[-1][1].items[-1:], tokens[:1]
-            if ends[0] == ends[1] and self._is_end(ends[0]):
+            last = rollout.turns[-1][1].items[-1:]
+            if tokens[:1] == last and self._is_end(last):
                 return EncodedObservation(tokens[1:])
-            if not all(map(self._is_end, ends)):
+            if not self._is_end(last) or not self._writes_end(chat, prompt, tools, last):
                 return EncodedObservation(tokens)
         return EncodedObservation(self._tokenize_messages(text, whole), rewrites_history=True)
+
+    def _writes_end(
+        self,
+        chat: ChatSoFar,
+        prompt: str,
+        tools: Sequence[Mapping[str, Any]],
+        last: tuple[Any, ...],
+    ) -> bool:
+        """True if the template ends the last answer of a chat as the policy did.
+
+        It then writes another end before later messages, as that of gpt-oss does.
+        """
+        text = self.render(chat.answered, tools)
+        end = end_of_answer(text, prompt, chat.text)
+        return end is not None and self._tokenize(text[end:], starts_text=False)[:1] == last
 
     def _is_end(self, tokens: tuple[Any, ...]) -> bool:
         """True for one token that ends an answer."""
         return bool(tokens) and tokens[0] in self.eos_token_ids
 
     def _encode_followup(self, rollout: Rollout, messages: list[dict[str, Any]]) -> tuple[int, ...]:
-        """Tokens that the template adds after an answer to plain text: its end token and messages.
+        """Tokens that the template adds after an answer whose context is no rendered chat.
 
-        The template renders a placeholder in place of the answer.
+        These are its end token and the messages. A placeholder stands in place of the answer, and a
+        short question with the options of the first prompt in place of all before it.
         """
-        answered = [
-            {"role": "user", "content": "?"},
-            {"role": "assistant", "content": ANSWER_PLACEHOLDER},
-        ]
-        rendered = self._render_messages([*answered, *messages])
+        first = self._as_messages(shortest_prompt(rollout.turns[0][0])) or USER
+        answer: Message = {"role": "assistant", "content": ANSWER_PLACEHOLDER}
+        rendered = self.render_prompt([*first, answer, *messages])
         _, placeholder, suffix = rendered.partition(ANSWER_PLACEHOLDER)
         if not placeholder:
             raise ConfigError("prompt: the chat template leaves answers out before later messages.")
@@ -269,36 +269,37 @@ class ChatTokenizer:
         last = rollout.turns[-1][1].items[-1:]
         return tokens[1:] if tokens[:1] == last and self._is_end(last) else tokens
 
-    def _render_messages(
+    def render_prompt(
         self, messages: Sequence[Message], tools: Sequence[Mapping[str, Any]] = ()
     ) -> str:
         """The text of messages up to the beginning of the policy's answer."""
         is_prefill = messages[-1].get("role") == "assistant"
-        return self._render(messages, tools, prompt=not is_prefill, prefill=is_prefill)
+        return self.render(messages, tools, prompt=not is_prefill, prefill=is_prefill)
 
-    def _render(
+    def render(
         self,
         messages: Sequence[Message],
-        tools: Sequence[Mapping[str, Any]],
+        tools: Sequence[Mapping[str, Any]] = (),
         *,
         prompt: bool = False,
         prefill: bool = False,
     ) -> str:
-        options = split_options(messages)
-        check_template_kwargs(self.tokenizer, options.kwargs, f"prompt, {TEMPLATE_KWARGS}")
-        chat = options.messages
+        """The text of messages; the arguments are those of `render_chat`."""
+        chat, tools, kwargs = self.template_input(messages, tools)
+        return render_chat(self.tokenizer, chat, tools, kwargs, prompt=prompt, prefill=prefill)
+
+    def template_input(
+        self, messages: Sequence[Message], tools: Sequence[Mapping[str, Any]] = ()
+    ) -> TemplateOptions:
+        """Messages, tools and arguments for the chat template, those of messages included."""
+        chat, own_tools, own_kwargs = split_options(messages)
+        check_template_kwargs(self.tokenizer, own_kwargs, f"prompt, {TEMPLATE_KWARGS}")
         if self.system_prompt and chat[0].get("role") not in SYSTEM_ROLES:
             chat = [{"role": "system", "content": self.system_prompt}, *chat]
         chat = [self._template_message(message) for message in chat]
         _refuse_media(chat)
-        return render_chat(
-            self.tokenizer,
-            chat,
-            tools or options.tools,
-            {**self.template_kwargs, **options.kwargs},
-            prompt=prompt,
-            prefill=prefill,
-        )
+        kwargs = {**self.template_kwargs, **own_kwargs}
+        return TemplateOptions(chat, tuple(tools) or own_tools, kwargs)
 
     def _template_message(self, message: Message) -> dict[str, Any]:
         """A message in the form that the chat template reads."""
@@ -312,10 +313,3 @@ def _refuse_media(messages: Sequence[Message]) -> None:
             f"prompt: its messages hold {media.kind} ({media.media_type}), and the policy is a"
             " model of text. Allowed: text, or a policy that reads it, such as VisionLM."
         )
-
-
-def _content_text(message: Message) -> str:
-    """The text of a message's content, which may have several parts."""
-    content = message.get("content") or ""
-    parts = [{"text": content}] if isinstance(content, str) else content
-    return "".join(str(part.get("text", "")) for part in parts)

@@ -2,11 +2,14 @@
 
 import hashlib
 import json
+from dataclasses import replace
+from itertools import groupby
 
 from grupo.core.demonstration import Answer, Demonstration
 from grupo.core.types import Message, Observation, Response, Rollout, prefill_text
 from grupo.models.chat_history import ChatSoFar, as_fork
 from grupo.models.chat_tokenizer import ChatTokenizer
+from grupo.models.replies import ReplyTokens, encode_reply
 from grupo.util.errors import ConfigError
 
 SOURCE = "demonstration"
@@ -40,13 +43,12 @@ def _encode(chat_tokenizer: ChatTokenizer, demonstration: Demonstration) -> Roll
             rollout, observation, demonstration.tools, chat
         )
         messages = (*(chat.answered if chat else ()), *_messages(observation))
-        if isinstance(answer, str):
-            items = chat_tokenizer.encode_answer(answer)
-        else:
-            items = chat_tokenizer.encode_reply(messages, answer, demonstration.tools)
-        chat = _chat(chat_tokenizer, messages, tokens, items, answer)
-        response = _response(tokens, items, _text(chat_tokenizer, answer, items))
-        rollout = rollout.append_turn(observation, as_fork(response) if rewrites else response)
+        reply = _reply(chat_tokenizer, messages, answer, demonstration)
+        chat = _chat(chat_tokenizer, messages, tokens, reply.items, answer)
+        first, *later = _responses(chat_tokenizer, tokens, reply, answer)
+        rollout = rollout.append_turn(observation, as_fork(first) if rewrites else first)
+        for response in later:
+            rollout = rollout.append_turn("", response)
     return _with_all_tokens(chat_tokenizer, rollout) if demonstration.all_tokens else rollout
 
 
@@ -63,6 +65,37 @@ def _chat(
     if beginning := prefill_text(messages):
         message = {**message, "content": beginning + str(message.get("content") or "")}
     return ChatSoFar(messages, text, message)
+
+
+def _reply(
+    chat_tokenizer: ChatTokenizer,
+    messages: tuple[Message, ...],
+    answer: Answer,
+    demonstration: Demonstration,
+) -> ReplyTokens:
+    """An answer in tokens; those of a text are all trained on."""
+    if not isinstance(answer, str):
+        return encode_reply(chat_tokenizer, messages, answer, demonstration.tools)
+    items = chat_tokenizer.encode_answer(answer)
+    return ReplyTokens(items, (True,) * len(items))
+
+
+def _responses(
+    chat_tokenizer: ChatTokenizer, tokens: tuple[int, ...], reply: ReplyTokens, answer: Answer
+) -> list[Response]:
+    """The responses of an answer: one for each part that is trained on, or is not."""
+    if len(set(reply.in_loss)) < 2:
+        response = _response(tokens, reply.items, _text(chat_tokenizer, answer, reply.items))
+        return [replace(response, in_loss=all(reply.in_loss))]
+    responses: list[Response] = []
+    start = 0
+    for in_loss, part in groupby(reply.in_loss):
+        end = start + len(list(part))
+        text = chat_tokenizer.decode(reply.items[start:end], reply.items[:start])
+        response = _response(() if start else tokens, reply.items[start:end], text)
+        responses.append(replace(response, in_loss=in_loss))
+        start = end
+    return responses
 
 
 def _with_all_tokens(chat_tokenizer: ChatTokenizer, rollout: Rollout) -> Rollout:

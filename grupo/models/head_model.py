@@ -9,6 +9,7 @@ from grupo.inference.base import Request, generate_all
 from grupo.models.aux_head_engine import AuxHeadEngine
 from grupo.models.aux_heads import load_exported_head
 from grupo.models.causal_lm import CausalLM
+from grupo.models.chat_history import as_fork
 from grupo.models.context import context_tokens
 from grupo.util.errors import ConfigError
 
@@ -64,9 +65,10 @@ class HeadModel:
         tokenizer = self.policy.chat_tokenizer
         encoded = Rollout()
         for observation, response in rollout.turns:
-            observed = tokenizer.encode_observation(encoded, observation)
+            observed, rewrites = tokenizer.encode_turn(encoded, observation)
             items = tokenizer.encode_answer(response.text)
             response = Response(items, (0.0,) * len(items), observed, response.text, sampled=False)
+            response = as_fork(response) if rewrites else response
             encoded = encoded.append_turn(observation, response)
         return encoded
 

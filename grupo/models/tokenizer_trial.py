@@ -25,7 +25,7 @@ from grupo.util.errors import ConfigError
 FILE = "tokenizer.json"
 LOAD_SECONDS = 60  # in which the process must have begun, read the file and ended
 BYTES_PER_SECOND = 2**20  # of a large file; ordinary ones are read 20 times as fast
-SIZE_BITS = 6  # messages of up to 2^6, 2^12, 2^18 … characters are tried apart
+SIZE_BITS = 6  # texts of up to 2^5, 2^11, 2^17 … characters are tried apart
 MAX_CHARS = 300  # of the library's message
 ALLOWED = "a file that the library `tokenizers` reads, and with which it encodes and decodes text"
 TOO_SLOW = (
@@ -82,8 +82,8 @@ def check_template_works(
         kwargs: Further variables of the template.
     """
     template = tokenizer.get_chat_template(tools=options["tools"])
-    size = len(json.dumps([*messages], default=str)).bit_length() // SIZE_BITS
-    key = (template, *map(bool, options.values()), repr(kwargs), size)
+    kinds = tuple((name, _kind(value)) for name, value in sorted(kwargs.items()))
+    key = (template, *map(bool, options.values()), kinds, _size_class([*messages]))
     if key not in _template_problems:
         _template_problems[key] = _template_trial(
             {
@@ -99,6 +99,18 @@ def check_template_works(
             f"model: {tokenizer.name_or_path!r}: its chat template {problem}."
             f" Allowed: {TEMPLATE_ALLOWED}."
         )
+
+
+def _size_class(value: object) -> int:
+    return len(json.dumps(value, default=str)).bit_length() // SIZE_BITS
+
+
+def _kind(value: object) -> object:
+    """A value that selects a branch of a template, and of other values the type and the size."""
+    if isinstance(value, bool):
+        return value
+    size = value.bit_length() if isinstance(value, int) else _size_class(value)
+    return type(value).__name__, size
 
 
 def _trial(file: str) -> str:

@@ -60,14 +60,15 @@ def test_truncated_answer_gets_an_end_token_before_the_message(family, role):
     )
 
 
-def test_an_end_token_that_the_template_replaces_starts_the_context_anew():
+def test_end_token_of_another_kind_does_not_end_an_answer():
     chat_tokenizer = make_chat_tokenizer("chatml")
-    end, other_end = chat_tokenizer.eos_token_ids
-    rollout = answered(chat_tokenizer, items=(*chat_tokenizer.encode_forced("a"), other_end))
-    tokens, rewrites = chat_tokenizer.encode_turn(rollout, ({"role": "tool", "content": "4"},))
-    assert rewrites
-    assert other_end not in tokens
-    assert tokens.count(end) == 3
+    other = answered(
+        chat_tokenizer, items=(*chat_tokenizer.encode_forced("a"), chat_tokenizer.eos_token_ids[1])
+    )
+    assert (
+        chat_tokenizer.encode_observation(other, ({"role": "tool", "content": "4"},))[0]
+        == chat_tokenizer.eos_token_ids[0]
+    )
 
 
 def test_several_messages_form_one_observation():

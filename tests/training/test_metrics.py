@@ -8,6 +8,7 @@ import torch
 
 from grupo.core.batch import Batch
 from grupo.core.types import Group, Response, Rollout, Task
+from grupo.report.step_line import active_alarms
 from grupo.training.collect.groups import CollectedGroups
 from grupo.training.update.collate import collate
 from grupo.training.update.metrics import combine_update_metrics, group_metrics, mean, token_metrics
@@ -227,3 +228,13 @@ def test_unfinished_rollouts_are_counted_and_have_no_reward():
     assert metrics["rollouts/unfinished"] == 1
     assert (metrics["reward/mean"], metrics["groups/nonzero_std_frac"]) == (1.0, 0.0)
     assert "rollouts/unfinished" not in metrics_of([rollout(1.0, 1)])
+
+
+def test_forked_rollouts_are_counted_with_their_rows():
+    fork = replace(rollout(1.0, 1).turns[0][1], resets_context=True, rewrites_history=True)
+    forked = rollout(1.0, 2).append_turn("and?", fork).append_turn("and?", fork)
+    metrics = metrics_of([rollout(0.0, 1), forked])
+    assert (metrics["rollouts/forked"], metrics["rollouts/fork_rows"]) == (1, 3)
+    alarm = active_alarms(metrics)["forked_rollouts"]
+    assert "1 rollout became 3 rows each" in alarm
+    assert "rollouts/forked" not in metrics_of([rollout(0.0, 1)])

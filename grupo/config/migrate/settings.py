@@ -1,7 +1,10 @@
 """The options of a file, and translations that the libraries have in common."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
+
+from grupo.config.overrides import plain_value
 
 PLACEHOLDER_TASKS = "train.jsonl"
 PLACEHOLDER_STEPS = 100
@@ -80,3 +83,21 @@ def minibatches_of(source: OptionValues, batch: float, minibatch: float, prompts
     if count > prompts:
         source.remarks.append(f"{count} updates per step became {prompts}: no group is split")
     return min(count, prompts)
+
+
+def template_kwargs(source: OptionValues, name: str) -> dict[str, Any]:
+    """The arguments of the chat template as a table of the policy; none if the file sets none.
+
+    Args:
+        source: The options of the file.
+        name: The option that holds them, as a mapping or with an option below it for each.
+    """
+    whole = source.get(name, {})
+    whole = plain_value(whole) if isinstance(whole, str) else whole
+    if not isinstance(whole, Mapping):
+        source.differs(name, "set policy.chat_template_kwargs")
+        return {}
+    below = [key for key in source.values if key.startswith(f"{name}.")]
+    kwargs = dict(whole) | {key.removeprefix(f"{name}."): source.get(key) for key in below}
+    values = {key: plain_value(x) if isinstance(x, str) else x for key, x in kwargs.items()}
+    return {"chat_template_kwargs": values} if values else {}

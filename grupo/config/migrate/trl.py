@@ -8,6 +8,7 @@ from grupo.config.migrate.settings import (
     OptionValues,
     learning_rate,
     minibatches_of,
+    template_kwargs,
 )
 from grupo.config.migrate.trl_objective import translate_objective
 
@@ -105,6 +106,11 @@ def _policy(source: OptionValues, length: int) -> dict[str, Any]:
             "min_p": source.number("min_p", 0.0),
         },
     }
+    policy |= template_kwargs(source, "chat_template_kwargs")
+    if str(template := source.get("chat_template_path", "")).endswith(".jinja"):
+        policy["chat_template"] = template
+    elif template:
+        source.differs("chat_template_path", "set policy.chat_template to a file of Jinja text")
     if "lora_r" in source.values or source.flag("use_peft"):
         policy["lora"] = {
             "rank": int(source.number("lora_r", 16)),

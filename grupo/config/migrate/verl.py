@@ -6,6 +6,7 @@ from grupo.config.migrate.settings import (
     PLACEHOLDER_STEPS,
     OptionValues,
     learning_rate,
+    template_kwargs,
 )
 from grupo.config.migrate.verl_objective import ACTOR, ROLLOUT, translate_objective
 
@@ -113,6 +114,10 @@ def _policy(source: OptionValues, length: int) -> dict[str, Any]:
             "top_k": max(0, int(source.number(f"{ROLLOUT}top_k", -1))),
         },
     }
+    policy |= template_kwargs(source, "data.apply_chat_template_kwargs")
+    if f"{MODEL}custom_chat_template" in source.values:
+        reason = "write the text to a file and name it in policy.chat_template"
+        source.differs(f"{MODEL}custom_chat_template", reason)
     if policy["model"] == "MODEL":
         source.remarks.append("no constant model was found: set policy.model")
     rank = int(source.number(f"{MODEL}lora_rank", 0))

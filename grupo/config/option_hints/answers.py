@@ -34,6 +34,9 @@ KEEP_BEST = '--evaluation.every 10 --keep "KeepCheckpoints(best=1)"'
 OPTIMIZER = "--optimizer {}"
 EMA = '--ema "EMA(decay={})"'
 CHAT_TEMPLATE = "--policy.apply-chat-template {}"
+TEMPLATE_KWARGS = "--policy.chat-template-kwargs '{}'"
+TEMPLATE_FILE = "--policy.chat-template {}"
+SYSTEM_PROMPT = "--policy.system-prompt '{}'"
 VLLM = "--policy.engine \"Vllm(urls=('{}',))\""
 VLLM_MEMORY = '--policy.engine "Vllm(gpu_memory_utilization={})"'
 MODEL = "--model {}"

@@ -4,7 +4,6 @@ from grupo.config.option_hints import answers as to
 from grupo.config.option_hints.option import (
     PLACEMENT,
     Library,
-    missing,
     neutral,
     no_value,
     rank_of,
@@ -48,7 +47,7 @@ COMMON = Library(
         Option("eval_every", to.EVAL_EVERY, "", example="10"),
         Option("checkpoint", "--model {}", "", "a run, or RUN@best, to start from", "RUN"),
         Option("qlora", to.QLORA, convert=no_value),
-        *missing("the prompt is in the rows: a system message, or the text", "system_prompt"),
+        Option("system_prompt", to.SYSTEM_PROMPT, "", "for prompts that have none", "Be brief."),
         *neutral(PLACEMENT, "gpus", "num_gpus", "num_processes", "nproc_per_node"),
         Option("dtype", to.DTYPE, "", example="bfloat16"),
     ),

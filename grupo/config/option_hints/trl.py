@@ -21,6 +21,7 @@ from grupo.config.option_hints.option import OtherOption as Option
 
 PROMPTS = "it counts answers: prompts_per_step is per_device_train_batch_size x"
 PROMPTS += " gradient_accumulation_steps x devices / num_generations"
+THINKING = "{'enable_thinking': False}"
 FORKING = '--method "forking_tokens(max_length=512, overlong_buffer=64, top_entropy_fraction={})"'
 
 GENERATION = (
@@ -51,7 +52,8 @@ GENERATION = (
         "512",
         "a prompt may have the context less policy.max_new_tokens",
     ),
-    *missing("the template is the tokenizer's", "chat_template_kwargs", "chat_template_path"),
+    Option("chat_template_kwargs", to.TEMPLATE_KWARGS, "None", example=THINKING),
+    Option("chat_template_path", to.TEMPLATE_FILE, "None", "a file", "template.jinja"),
 )
 BATCHES = (
     Option("per_device_train_batch_size", to.PROMPTS, "8", PROMPTS),

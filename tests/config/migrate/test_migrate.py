@@ -49,8 +49,9 @@ CASES = [
     ("trl_parser.py", {"reward_model_path"}, {"method.sampler.group_size": 8}),
     (
         "trl_environment.py",
-        {"environment_factory", "chat_template_kwargs"},
-        {"policy.max_new_tokens": 1024, "prompts_per_step": 1},
+        {"environment_factory"},
+        {"policy.max_new_tokens": 1024, "prompts_per_step": 1,
+         "policy.chat_template_kwargs": {"enable_thinking": True}},
     ),
     (
         "verl_grpo_gsm8k.sh",
@@ -98,7 +99,8 @@ CASES = [
         {"method.aggregation": ConstantLength(256), "method.sampler.group_size": 9,
          "method.updates.epochs": 2, "method.loss": Clip(0.2, 0.2, CappedRatio(3.0)),
          "learning_rate.fraction": 0.1,
-         "policy.sampling.temperature": 1.1, "tasks.path": "one.parquet"},
+         "policy.sampling.temperature": 1.1, "tasks.path": "one.parquet",
+         "policy.chat_template_kwargs": {"enable_thinking": False}},
     ),
     (
         "openrlhf_reinforce.sh",
