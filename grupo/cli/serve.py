@@ -124,13 +124,15 @@ def _serve_openai(
     model: str, port: int, max_new_tokens: int | None, vllm_options: Sequence[str]
 ) -> None:
     """Serve a model or a run to clients of OpenAI until Ctrl-C."""
-    from grupo.cli.build_recipe import RecipeArgs
-    from grupo.envs.proxy.served_policy import serve_policy
-    from grupo.models.causal_actor import CausalActor
-    from grupo.util.event_loop import run_coroutine
-
     if vllm_options:
         raise ConfigError(f"{vllm_options[0]}: of vLLM only. Leave it out, or leave --openai out.")
+    from grupo.cli.build_recipe import RecipeArgs
+    from grupo.models.causal_actor import CausalActor
+    from grupo.util.event_loop import run_coroutine
+    from grupo.util.optional_deps import optional_dependency
+
+    with optional_dependency("aiohttp", "proxy"):
+        from grupo.envs.proxy.served_policy import serve_policy
     fields = (("policy.max_new_tokens", str(max_new_tokens)),) if max_new_tokens else ()
     policy = RecipeArgs(model=model, fields=fields)().policy.build()
     actor = policy.actor(0)

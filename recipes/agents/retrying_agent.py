@@ -11,22 +11,22 @@ from grupo import Adam, CausalLM, Recipe, Task
 from grupo.core.component import component
 from grupo.envs.proxy import PolicyAddress, ProxyEnv
 from grupo.methods.grpo import grpo
-from grupo.toy.multi_turn_lm import CHAT_TEMPLATE
+from grupo.toy.multi_turn_lm import CHAT_TEMPLATE, ROLE_PREFIXES
 from grupo.toy.tokenizers import word_tokenizer
 from grupo.toy.untrained_llama import LlamaArchitecture
 from grupo.util.user_paths import models_dir
 
 MODEL_DIR = models_dir() / "retrying-agent" / "model"
-COLOURS = {"grass": "green", "blood": "red", "snow": "white", "coal": "black"}
-INSTRUCTIONS = "Answer with a colour."
-RETRY = "Answer again: red, green, white, black."
+THINGS = ("grass", "blood", "snow", "coal")
+INSTRUCTIONS = "Answer in small letters."
+RETRY = "Small letters and nothing else, please."
 
 
 async def run(task: Task, address: PolicyAddress) -> float:
-    """The agent names a colour, with one more attempt; its reward halves with each of them.
+    """The agent answers in small letters: at once for the reward 1, at its second attempt for 0.5.
 
-    Pydantic AI makes the conversation: a colour that the validator rejects is sent back to the
-    policy, which reads its first answer again.
+    Pydantic AI makes the conversation: an answer that the validator rejects is sent back to the
+    policy, which reads it again.
     """
     from openai import AsyncOpenAI
     from pydantic_ai import Agent, ModelRetry, UnexpectedModelBehavior
@@ -42,7 +42,7 @@ async def run(task: Task, address: PolicyAddress) -> float:
         @agent.output_validator
         def check(answer: str) -> str:
             answers.append(answer)
-            if answer.strip() != COLOURS[task.key]:
+            if not (answer.isalpha() and answer.islower()):
                 raise ModelRetry(RETRY)
             return answer
 
@@ -55,15 +55,15 @@ async def run(task: Task, address: PolicyAddress) -> float:
 
 @component
 class Things:
-    """A task for each thing with a colour."""
+    """A question for each thing."""
 
     def load(self) -> Sequence[Task]:
         """The tasks."""
-        return [Task(name, f"Which colour has {name}?") for name in COLOURS]
+        return [Task(name, f"Which colour has {name}?") for name in THINGS]
 
 
 RECIPE = Recipe(
-    policy=CausalLM(str(MODEL_DIR), max_new_tokens=2, apply_chat_template=True),
+    policy=CausalLM(str(MODEL_DIR), max_new_tokens=1, apply_chat_template=True),
     env=ProxyEnv(run),
     tasks=Things(),
     eval_tasks=0,
@@ -78,9 +78,7 @@ RECIPE = Recipe(
 def save_model() -> None:
     """Save the toy model, with a token for each word of the conversations."""
     prompts = [str(task.prompt) for task in Things().load()]
-    roles = ("system: ", "user: ", "assistant: ", "assistant\n")
-    texts = (*roles, INSTRUCTIONS, RETRY, *prompts, *COLOURS.values())
-    tokenizer = word_tokenizer(texts)
+    tokenizer = word_tokenizer((*ROLE_PREFIXES, INSTRUCTIONS, RETRY, *prompts))
     tokenizer.chat_template = CHAT_TEMPLATE
     LlamaArchitecture(context_length=1024).save_untrained(MODEL_DIR, tokenizer)
 

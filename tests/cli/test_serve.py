@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from grupo.cli import main
 from grupo.inference import served_process
 from grupo.inference.serve import ServeOptions
 from grupo.inference.served_process import HEALTH_INTERVAL, ServedProcess, ServerEndedError
@@ -214,3 +215,10 @@ def test_a_dry_run_prints_the_command_only(grupo):
     code, out, err = grupo("serve", "model", "--dry-run", "--", "--max-num-seqs", "8")
     assert (code, err) == (0, "")
     assert out.endswith("--tensor-parallel-size 1 --max-num-seqs 8\n")
+
+
+def test_options_of_vllm_are_refused_with_openai(capsys):
+    with pytest.raises(SystemExit) as end:
+        main(["serve", "model", "--openai", "--lora-rank", "4"])
+    assert end.value.code == 2
+    assert "lora-rank: of vLLM only. Leave it out" in capsys.readouterr().err

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from grupo.core.demonstration import Demonstration
+from grupo.core.model_call import ModelCall
 from grupo.core.types import Observation, Response, Rollout
 from grupo.models.causal_actor import CausalActor
 from grupo.models.chat_history import as_fork
@@ -23,6 +24,11 @@ class MaskedActor(CausalActor):
     block_length: int = 1
 
     async def __call__(self, rollout: Rollout, observation: Observation) -> Response:
+        if isinstance(observation, ModelCall):
+            raise ConfigError(
+                "env: a masked diffusion model cannot answer the calls of an agent."
+                " Allowed: a causal language model, such as CausalLM."
+            )
         tokens, rewrites = self.chat_tokenizer.encode_turn(rollout, observation)
         canvas_start = rollout_canvas_start(rollout.contexts[-1])
         context = () if rewrites else context_tokens(rollout)
