@@ -30,7 +30,14 @@ from tests.trust.test_determinism import RECIPES as RECIPES_UNDER_LOAD
 
 GENERATED = {  # or written beside the results of one run, whose numbers are no count of the code
     *("architecture.md", "bias.md", "choosing_a_method.md", "claims.md", "fidelity.md"),
-    *("migrate.md", "real_model.md", "real_runs.md", "real_survey.md", "smoke_training.md"),
+    *(
+        "migrate.md",
+        "peers.md",
+        "real_model.md",
+        "real_runs.md",
+        "real_survey.md",
+        "smoke_training.md",
+    ),
 }
 PAGES = (
     *("README.md", "TRUST.md", "CONTRIBUTING.md", "SECURITY.md"),
