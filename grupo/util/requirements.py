@@ -56,9 +56,9 @@ def required_packages(extra: str = "") -> list[InstalledPackage]:
 
 def _belongs_to(requirement: Requirement, extra: str) -> bool:
     marker = requirement.marker
-    if not extra:
-        return marker is None or marker.evaluate({"extra": ""})
     is_general = marker is None or marker.evaluate({"extra": ""})
+    if not extra or marker is None:
+        return not extra and is_general
     return not is_general and marker.evaluate({"extra": extra})
 
 

@@ -15,7 +15,14 @@ from tests.trust import test_kills, test_random_kills
 
 GENERATED = {  # or written beside the results of one run, whose numbers are no count of the code
     *("architecture.md", "bias.md", "choosing_a_method.md", "claims.md", "fidelity.md"),
-    *("migrate.md", "real_model.md", "real_runs.md", "real_survey.md", "smoke_training.md"),
+    *(
+        "migrate.md",
+        "peers.md",
+        "real_model.md",
+        "real_runs.md",
+        "real_survey.md",
+        "smoke_training.md",
+    ),
 }
 PAGES = (
     *("README.md", "CONTRIBUTING.md", "docs/promises.toml"),
