@@ -4,14 +4,14 @@ import re
 from pathlib import Path
 from typing import Any
 
-from grupo.models.gguf.header import GgufHeader
+from grupo.models.gguf.header import ALIGNMENT, GgufHeader
 from grupo.models.gguf.pre_tokenizers import check_pre_tokenizer
 from grupo.util.errors import ConfigError, suggest
 from grupo.util.limits import MODEL_LAYERS
 from grupo.util.optional_deps import optional_dependency
 
 NOT_CAUSAL = {"general", "tokenizer", "t5", "umt5"}  # in transformers' lists of architectures
-TOKEN_IDS = ("bos", "eos", "unknown", "padding")
+TOKEN_IDS = ("bos", "eos", "eot", "unknown", "padding")
 BITS = re.compile(r"I?Q(\d)|TQ(\d)")  # in the names of types: Q4_1 and IQ4_NL have 4 bits
 
 
@@ -90,9 +90,9 @@ def _check_tokenizer(header: GgufHeader) -> None:
         raise ConfigError(f"its tokenizer.ggml.model is {kind!r}. {hint}")
     for name in TOKEN_IDS:
         number: Any = settings.get(f"tokenizer.ggml.{name}_token_id", 0)
-        if not 0 <= number < num_tokens:
+        if not isinstance(number, int) or not 0 <= number < num_tokens:
             raise ConfigError(
-                f"tokenizer.ggml.{name}_token_id = {number}. Allowed: 0 to {num_tokens - 1}."
+                f"tokenizer.ggml.{name}_token_id = {number!r}. Allowed: 0 to {num_tokens - 1}."
             )
     check_pre_tokenizer(header)
 
@@ -124,6 +124,30 @@ def _check_tensors(header: GgufHeader) -> None:
             )
     if not header.tensors:
         raise ConfigError("it has no tensors. Allowed: a file with the weights of a model.")
+    _check_places(header)
+    setting = f"{header.architecture}.block_count"
+    num_layers: Any = header.settings.get(setting, 0)
+    if num_layers > len(header.tensors):  # transformers would make them all, which takes minutes
+        raise ConfigError(
+            f"{setting} = {num_layers}, and the file has {len(header.tensors)} tensors. Allowed: at"
+            " most one layer for each tensor."
+        )
+
+
+def _check_places(header: GgufHeader) -> None:
+    """Raise for tensors that share bytes or begin between two multiples of the alignment."""
+    alignment: Any = header.settings.get("general.alignment", ALIGNMENT)
+    end, last = 0, ""
+    for tensor in sorted(header.tensors, key=lambda tensor: tensor.offset):
+        if tensor.offset % alignment or tensor.offset < end:
+            problem = (
+                f"within {last!r}" if tensor.offset < end else f"not at a multiple of {alignment}"
+            )
+            raise ConfigError(
+                f"the tensor {tensor.name!r} begins at byte {tensor.offset:,}, {problem}. Allowed:"
+                " tensors one after the other."
+            )
+        end, last = tensor.offset + _num_bytes(tensor.shape, tensor.kind), tensor.name
 
 
 def _num_bytes(shape: tuple[int, ...], kind: int) -> int:

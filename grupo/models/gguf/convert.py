@@ -2,6 +2,7 @@
 
 import contextlib
 import functools
+import math
 import tempfile
 from collections.abc import Collection, Generator
 from dataclasses import dataclass
@@ -25,6 +26,7 @@ from grupo.models.gguf.pre_tokenizers import set_pre_tokenizer
 from grupo.models.quiet_loading import quiet_transformers
 from grupo.util.errors import ConfigError
 
+MOST_WEIGHTS = 3  # for one in the file: tied ones are in it once
 END_OF_TURN = "tokenizer.ggml.eot_token_id"  # of chat models, beside that of a text
 
 
@@ -64,20 +66,32 @@ def convert(file: Path, header: GgufHeader) -> ConvertedModel:
 
 
 def check_all_read(header: GgufHeader, config: Any) -> None:
-    """Raise `ConfigError` for a tensor that transformers would leave out.
+    """Raise `ConfigError` for a tensor that transformers would leave out, or a much larger model.
 
-    Biases that the architecture does not have and scales of rotary embeddings are such tensors:
-    without them the model is another one.
+    Biases that the architecture does not have and scales of rotary embeddings are left out: without
+    them the model is another one. A model much larger than the tensors would fill memory.
     """
-    if header.architecture in GGUF_ARCHS:
-        return  # of these transformers names the tensors that it leaves out
     with torch.device("meta"):
         model = AutoModelForCausalLM.from_config(config)
+    _check_num_weights(header, model)
+    if header.architecture in GGUF_ARCHS:
+        return  # of these transformers names the tensors that it leaves out
     names = modeling_gguf_pytorch_utils
     processor = names.TENSOR_PROCESSORS.get(header.architecture, names.TensorProcessor)(config={})
     read = set(names.get_gguf_hf_weights_map(model, processor))
     read |= {f"{name}.weight" for name in read}  # experts, which transformers joins
     _check_none_left_out({tensor.name for tensor in header.tensors} - read)
+
+
+def _check_num_weights(header: GgufHeader, model: PreTrainedModel) -> None:
+    """Raise `ConfigError` if a model has many more weights than the tensors of a file."""
+    expected = sum(parameter.numel() for parameter in model.parameters())
+    actual = sum(math.prod(tensor.shape) for tensor in header.tensors)
+    if expected > MOST_WEIGHTS * actual:
+        raise ConfigError(
+            f"its settings describe a model of {expected:,} weights, and its tensors have"
+            f" {actual:,}. Allowed: settings of the model whose tensors it has."
+        )
 
 
 def _load(source: dict[str, Any]) -> PreTrainedModel:

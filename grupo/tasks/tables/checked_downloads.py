@@ -28,7 +28,7 @@ class CheckedDownloads(DownloadManager):
 
 
 def downloads_of(builder: DatasetBuilder) -> DownloadManager | None:
-    """What a builder should download its files with; None for files that are not Parquet."""
+    """The downloads for a builder of Parquet files; None for other files."""
     if not isinstance(builder, Parquet):
         return None
     return CheckedDownloads(

@@ -22,7 +22,7 @@ DELTA_BYTE_ARRAY = 7  # the encoding in which a value repeats the beginning of t
 
 
 class Page(NamedTuple):
-    """What the header of a page states.
+    """Sizes in the header of a page, and its kind.
 
     Args:
         num_bytes: The page's size without compression.

@@ -16,6 +16,7 @@ from grupo.models.gguf.header import read_header
 from grupo.models.model_folder import model_folder
 from grupo.util.errors import ConfigError
 from grupo.util.limits import GGUF_ENTRIES, GGUF_STRING
+from tests.helpers.resource_use import limited_peak
 from tests.helpers.tiny_gguf import Arrays, write_gguf
 
 HUGE = 10**12
@@ -201,6 +202,18 @@ SETTINGS = {
         {"llama.block_count": 10**9},
         "llama.block_count = 1000000000. Allowed: 0 to 10,000.",
     ),
+    "more layers than tensors": (
+        {"llama.block_count": 10_000},
+        "llama.block_count = 10000, and the file has 20 tensors. Allowed: at most one layer for",
+    ),
+    "an end of a turn beyond the vocabulary": (
+        {"tokenizer.ggml.eot_token_id": 2**31},
+        "tokenizer.ggml.eot_token_id = 2147483648. Allowed: 0 to 265.",
+    ),
+    "a token in words": (
+        {"tokenizer.ggml.bos_token_id": "a"},
+        "tokenizer.ggml.bos_token_id = 'a'. Allowed: 0 to 265.",
+    ),
     "layers in words": ({"llama.block_count": "two"}, "llama.block_count = 'two'. Allowed: 0 to"),
 }
 
@@ -211,6 +224,17 @@ def test_settings_that_cannot_be_converted_end_in_one_message(tmp_path, cache, c
     assert expected in message_of(write_gguf(tmp_path / "x.gguf", changes=changes))
     assert not cache.exists()
     assert capfd.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize("setting", ["feed_forward_length", "embedding_length", "vocab_size"])
+def test_a_model_much_larger_than_the_tensors_is_refused_before_it_is_made(
+    tmp_path, cache, setting
+):
+    file = write_gguf(tmp_path / "x.gguf", changes={f"llama.{setting}": 2**31})
+    with limited_peak(2**28):
+        message = message_of(file)
+    assert "weights, and its tensors have 27,104. Allowed: settings of the model whose" in message
+    assert not [*cache.rglob("*.safetensors")]
 
 
 @pytest.mark.parametrize("name", ["rwkv7", "clip", "llama4", "t5", "qwn2"])
@@ -250,6 +274,20 @@ TENSORS = {
     ),
     "none": (lambda arrays: {}, "it has no tensors"),
 }
+
+
+@pytest.mark.parametrize(
+    ("offset", "problem"), [(1, "not at a multiple of 32"), (34_048, "within '")]
+)
+def test_a_tensor_in_the_place_of_another_is_refused(file, cache, offset, problem):
+    whole = bytearray(file.read_bytes())
+    name = read_header(file).tensors[0].name.encode()
+    place = whole.index(struct.pack("<Q", len(name)) + name) + 8 + len(name)
+    (dimensions,) = struct.unpack_from("<I", whole, place)
+    struct.pack_into("<Q", whole, place + 4 + 8 * dimensions + 4, offset)
+    file.write_bytes(whole)
+    assert f"begins at byte {offset:,}, {problem}" in message_of(file)
+    assert not cache.exists()
 
 
 @pytest.mark.parametrize("case", TENSORS)
