@@ -8,7 +8,7 @@ from typing import Any
 
 from grupo.core.types import Response
 from grupo.envs.proxy.chat_request import ChatRequest
-from grupo.envs.proxy.tool_format import ToolCall, split_calls
+from grupo.envs.proxy.tool_format import ApiToolCall, split_calls
 
 
 @dataclass(frozen=True)
@@ -25,7 +25,7 @@ class ChatAnswer:
 
     identifier: str
     content: str
-    calls: tuple[ToolCall, ...]
+    calls: tuple[ApiToolCall, ...]
     response: Response
     num_prompt_tokens: int
 

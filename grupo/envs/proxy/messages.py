@@ -9,7 +9,7 @@ from typing import Any
 
 from grupo.core.types import Message
 from grupo.envs.proxy.api_error import ApiError, invalid
-from grupo.envs.proxy.tool_format import ToolCall, call_text
+from grupo.envs.proxy.tool_format import ApiToolCall, call_text
 from grupo.util.errors import suggest
 
 ROLES = {
@@ -40,7 +40,7 @@ def parse_messages(value: Any) -> tuple[Message, ...]:
     return messages
 
 
-def assistant_message(content: str, calls: Sequence[ToolCall]) -> Message:
+def assistant_message(content: str, calls: Sequence[ApiToolCall]) -> Message:
     """An answer with tool calls as a message."""
     parts = [content.strip(), *map(call_text, calls)]
     return {"role": "assistant", "content": "\n".join(part for part in parts if part)}
@@ -75,18 +75,18 @@ def _part_text(place: str, part: Any) -> str:
     return part["text"]
 
 
-def _parse_calls(place: str, value: Any) -> list[ToolCall]:
+def _parse_calls(place: str, value: Any) -> list[ApiToolCall]:
     if not isinstance(value or [], list):
         raise invalid(place, value, "a list of tool calls")
     return [_parse_call(f"{place}[{i}]", item) for i, item in enumerate(value or [])]
 
 
-def _parse_call(place: str, item: Any) -> ToolCall:
+def _parse_call(place: str, item: Any) -> ApiToolCall:
     function = item.get("function") if isinstance(item, Mapping) else None
     if not isinstance(function, Mapping) or not isinstance(function.get("name"), str):
         raise invalid(place, item, '{"type": "function", "function": {"name": "…"}}')
     try:
-        return ToolCall(function["name"], json.loads(function.get("arguments") or "{}"))
+        return ApiToolCall(function["name"], json.loads(function.get("arguments") or "{}"))
     except (TypeError, ValueError, RecursionError) as error:
         raise ApiError(
             f"{place}.function.arguments: {error}. Allowed: JSON.", param=place
