@@ -28,7 +28,7 @@ test: .venv/installed style
 
 .PHONY: style types fast-tests
 fast-tests: .venv/installed
-	$(BIN)/python -m pytest -p tests.helpers.forked_workers --forks 2 \
+	$(BIN)/python -m pytest -p tests.helpers.forked_workers --forks 3 \
 		-m "not slow and not browser and not trust and not real"
 
 test-slow: .venv/installed browser test-sinks dist

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from grupo.core.types import Rollout
 
 RESET = "/reset"
+MAX_SEED = 2**32 - 1
 
 SourceArgument = Annotated[
     str, Argument(metavar="RUN_OR_MODEL", help="Folder of a run; or a model, as for --model.")
@@ -49,7 +50,7 @@ def ask(
     column: ColumnOption = None,
     max_new_tokens: TokensOption = None,
     temperature: TemperatureOption = None,
-    seed: Annotated[int, Option(help="Seed of the random choices.")] = 0,
+    seed: Annotated[int, Option(min=0, max=MAX_SEED, help="Seed of the random choices.")] = 0,
     chat: Annotated[bool, Option("--chat", help="Hold a conversation, a line each turn.")] = False,
     plain: Annotated[
         bool, Option("--plain", help="Continue the prompt as text, without the chat template.")

@@ -111,7 +111,9 @@ def is_describable(hint: Any) -> bool:
     if origin is Annotated:
         return is_describable(typing.get_args(hint)[0])
     if origin in (typing.Union, types.UnionType, tuple):
-        return all(is_describable(inner) for inner in typing.get_args(hint) if inner is not ...)
+        inner = [x for x in typing.get_args(hint) if x is not ...]
+        # a mapping beside other types has a message of its own
+        return all(is_describable(x) and typing.get_origin(x) is not Mapping for x in inner)
     is_known = hint in TYPE_NAMES or is_dataclass(hint)
     return isinstance(hint, type) and (is_known or issubclass(hint, DynamicNumber))
 

@@ -67,9 +67,10 @@ class SoftThinkingLM:
     def check(self) -> None:
         """Raise `ConfigError` for a missing device, and for `lora` and `engine`."""
         self.base.check()
-        for name in ("lora", "engine", "router_aux_loss", "router_replay"):
+        defaults = {"lora": None, "engine": None, "router_aux_loss": 0.0, "router_replay": False}
+        for name, default in defaults.items():
             if value := getattr(self.base, name):
-                allowed = "Allowed: the default, soft thinking does not support it."
+                allowed = f"Allowed: {default}, soft thinking does not support it."
                 raise ConfigError(f"base.{name}: {value!r}. {allowed}")
 
     def build(self) -> "SoftThinkingPolicy":

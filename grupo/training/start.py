@@ -8,6 +8,7 @@ from typing import Any
 
 from grupo.config.tool_formats import with_tool_formats
 from grupo.config.validate import check_recipe
+from grupo.config.validate_kinds import check_kinds
 from grupo.distributed.base import SINGLE_RANK, Ranks
 from grupo.distributed.exchange import (
     broadcast_from_rank_0,
@@ -85,6 +86,7 @@ def create_trainer(
 
     With several ranks, rank 0 creates and writes the folder, and the other ranks only read it.
     """
+    check_kinds(recipe)
     recipe = with_tool_formats(recipe)
     check_recipe(recipe)
     if ranks.rank == 0:

@@ -15,6 +15,7 @@ EXTRAS = {
     "openenv": "environments of OpenEnv",
     "optimizers": "ScheduleFreeAdam",
     "plots": "curves and intervals as SVG",
+    "proxy": "agents behind an API of OpenAI's form: ProxyEnv, grupo serve --openai",
     "quantization": "Nf4() weights under adapters (QLoRA), and Adam8bit",
     "ray": "environments and servers on a Ray cluster",
     "survey": "four families of tasks in recipes/real",

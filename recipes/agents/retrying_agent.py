@@ -64,7 +64,7 @@ class Things:
 
 RECIPE = Recipe(
     policy=CausalLM(str(MODEL_DIR), max_new_tokens=1, apply_chat_template=True),
-    env=ProxyEnv(run),
+    env=ProxyEnv("recipes/agents/retrying_agent.py:run"),
     tasks=Things(),
     eval_tasks=0,
     method=grpo(group_size=8, kl_coef=0.0),

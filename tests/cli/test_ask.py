@@ -126,7 +126,7 @@ def test_a_model_answers_from_standard_input(grupo, monkeypatch):
         (["model", "a", "--checkpoint", "best"], "are of a run, and 'model' is none"),
         (["run", 999 * "1 + "], "Allowed: fewer than"),
         (["run", "a", "--attempts", "0"], "attempts: 0. Allowed: 1 or more."),
-        (["rum", "a"], "model: 'rum'"),
+        (["./rum", "a"], "model: './rum'"),
     ],
 )
 def test_bad_input_is_one_message(grupo, arguments, message):

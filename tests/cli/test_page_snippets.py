@@ -138,7 +138,7 @@ def test_a_planted_wrong_python_snippet_is_found(code):
         "$ grupo compare --method grpoo --budget tokens=100",
         "$ grupo compare --bugdet tokens=100",
         "$ grupo rollouts runs/other --wurst 5",
-        "$ grupo doctor",
+        "$ grupo check",
         "$ grupo methods suggest --policy language extra",
         '$ grupo train --env "gymnasum:CartPole-v1"',
     ],

@@ -54,8 +54,8 @@ def test_a_dry_run_shows_the_format_of_tool_calls(grupo, home):
         "from grupo.envs.tools import Toolbox",
         "",
     )
-    (home / "tools.py").write_text("\n".join((*imports, *lines, toolbox)))
-    code, out, err = grupo("tools.py", "--dry-run")
+    (home / "pythonic_tools.py").write_text("\n".join((*imports, *lines, toolbox)))
+    code, out, err = grupo("pythonic_tools.py", "--dry-run")
     assert code == 0
     assert "tools: calls in the format 'pythonic', described by the prompt" in err
     assert 'described_by = "prompt"' in out

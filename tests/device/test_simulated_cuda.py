@@ -14,7 +14,8 @@ FILES = sorted(map(str, Path(__file__).parent.glob("on_*.py")))
 
 
 @pytest.mark.skipif(not simulated_cuda.has_compiler(), reason="needs a C++ compiler")
-@pytest.mark.parametrize("selection", ["not slow", pytest.param("slow", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("selection", TIME_LIMITS)
 def test_on_simulated_cuda_devices(selection: str):
     limit = TIME_LIMITS[selection]
     command = [sys.executable, "-m", "tests.helpers.simulated_cuda", *FILES, "-m", selection]

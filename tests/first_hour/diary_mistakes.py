@@ -123,7 +123,7 @@ TOOLS = (
     Mistake("doctor runn", "'runn' is not a folder", "Allowed: run", "Did you mean 'run'?", "5"),
 )
 MISSPELLED = (
-    Mistake("trian", "'trian'", "Allowed: check,", "Did you mean 'train'?", "6", on_page=True),
+    Mistake("trian", "'trian'", "Allowed: ask,", "Did you mean 'train'?", "6", on_page=True),
     Mistake(
         "recipe.py --max-new-tokens 5",
         *("--max-new-tokens", "Allowed: aux", "Did you mean 'policy.max_new_tokens'?", "6"),

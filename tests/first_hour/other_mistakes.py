@@ -10,7 +10,7 @@ ANSWER = "no such option"
 
 def command(word: str, fix: str) -> Mistake:
     """A word for which other programs have a command."""
-    return Mistake(f"{word} run", f"{word!r} is no command", "Allowed: check,", fix)
+    return Mistake(f"{word} run", f"{word!r} is no command", "Allowed: ask,", fix)
 
 
 COMMANDS = (

@@ -99,5 +99,5 @@ def test_a_planted_run_folder_is_found():
 
 
 def test_a_message_that_an_option_no_longer_gives_is_found(end_of):
-    mistake = Mistake("trian --steps 5", "'trian'", "Allowed: check,", "Did you mean 'grain'?")
+    mistake = Mistake("trian --steps 5", "'trian'", "Allowed: ask,", "Did you mean 'grain'?")
     assert end_of(mistake)[0] == "lacks \"Did you mean 'grain'?\""

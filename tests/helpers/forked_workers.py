@@ -15,6 +15,7 @@ from multiprocessing import Pipe
 from multiprocessing.connection import Connection, wait
 from typing import Any
 
+import hypothesis  # noqa: F401  its plugin imports it at the end: trio's warning would be an error
 import pytest
 
 CHUNK = 40  # tests of one file that a process takes at a time

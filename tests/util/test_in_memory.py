@@ -135,7 +135,7 @@ def test_without_leave_objects_in_memory_are_refused_with_their_place(value):
         to_data(Scale(value))
 
 
-@pytest.mark.parametrize("value", [[1], {"a": 1}, {1}, b"bytes"])
+@pytest.mark.parametrize("value", [[1], {1}, b"bytes"])
 def test_plain_data_that_a_tuple_can_hold_is_refused_rather_than_described(value):
     with pytest.raises(ConfigError, match=r"recipe\.function: .* which recipe.json cannot hold"):
         to_data(Scale(value), on_unwritable=describe)

@@ -34,7 +34,7 @@ KEEP_BEST = '--evaluation.every 10 --keep "KeepCheckpoints(best=1)"'
 OPTIMIZER = "--optimizer {}"
 EMA = '--ema "EMA(decay={})"'
 CHAT_TEMPLATE = "--policy.apply-chat-template {}"
-TEMPLATE_KWARGS = "--policy.chat-template-kwargs '{}'"
+TEMPLATE_KWARGS = '--policy.chat-template-kwargs "{}"'
 TEMPLATE_FILE = "--policy.chat-template {}"
 SYSTEM_PROMPT = "--policy.system-prompt '{}'"
 VLLM = "--policy.engine \"Vllm(urls=('{}',))\""

@@ -116,6 +116,7 @@ def _part(batch: Batch, rows: slice, groups: slice) -> Batch:
         reward=batch.reward[rows],
         group=batch.group[rows] - groups.start,
         rollout=batch.rollout[rows] - rows.start,
+        sequence=batch.sequence[rows],
         mask=batch.mask[rows],
         turn=batch.turn[rows],
         old_logp=batch.old_logp[rows],
