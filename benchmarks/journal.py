@@ -12,7 +12,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from grupo.storage.journal import Journal
-from grupo.storage.line_sums import LineSums
+from grupo.storage.line_checksums import LineChecksums
 
 LINES_PER_STEP = 64
 
@@ -34,7 +34,7 @@ def main(gigabytes: float) -> None:
         append_seconds = (time.process_time() - start) / step
         lines = journal.path.read_bytes()[: 1 << 24].splitlines(keepends=True)
         start = time.process_time()
-        LineSums().add(lines)
+        LineChecksums().add(lines)
         checksum_seconds = (time.process_time() - start) / len(lines) * LINES_PER_STEP
         snapshot = journal.snapshot(step)
         start = time.process_time()

@@ -110,7 +110,7 @@ def print_streamed(conversation: "Conversation", prompt: str, *, logprobs: bool)
         printed = text
 
     (rollout,) = conversation.answers(prompt, on_text=on_text)
-    on_text(rollout.turns[-1][1].text)
+    on_text(rollout.last_response.text)
     print_line("")
     print_error(describe(rollout))
     if logprobs:
@@ -143,7 +143,7 @@ def hold_conversation(conversation: "Conversation", *, logprobs: bool) -> None:
 
 def describe(rollout: "Rollout") -> str:
     """Length, end and reward of the last answer in words."""
-    answer = rollout.turns[-1][1]
+    answer = rollout.last_response
     tokens = len(answer.items)
     ends = {"end": "its end token", "stop": "a stop string", "length": "the limit of tokens"}
     text = f"{tokens} token{'s' * (tokens != 1)}, ended by {ends[answer.finish_reason]}"
@@ -163,7 +163,7 @@ def _score(rollout: "Rollout") -> str:
 
 def answer_data(rollout: "Rollout") -> dict[str, Any]:
     """An answer for `--json`: text, tokens, log-probabilities in nats, reward if it is scored."""
-    answer = rollout.turns[-1][1]
+    answer = rollout.last_response
     data: dict[str, Any] = {
         "text": answer.text,
         "tokens": list(answer.items),
@@ -189,7 +189,7 @@ def answers_table(rollouts: Sequence["Rollout"]) -> "Table":
         table.add_column(header, justify="right")
     table.add_column("answer", overflow="fold")
     for rollout in rollouts:
-        answer = rollout.turns[-1][1]
+        answer = rollout.last_response
         reward = "failed" if rollout.error else f"{rollout.reward:g}"
         cells = [str(len(answer.items)), *[reward] * scored, answer.text]
         table.add_row(*map(literal, cells))
@@ -198,7 +198,7 @@ def answers_table(rollouts: Sequence["Rollout"]) -> "Table":
 
 def agreement(rollouts: Sequence["Rollout"]) -> str:
     """How many answers are the most frequent one, and the mean reward."""
-    (_, count), *_ = Counter(r.turns[-1][1].text.strip() for r in rollouts).most_common(1)
+    (_, count), *_ = Counter(r.last_response.text.strip() for r in rollouts).most_common(1)
     line = f"{count} of {len(rollouts)} answers are equal"
     rewards = [r.reward for r in rollouts if not isnan(r.reward)]
     if rewards:
@@ -214,7 +214,7 @@ def logprobs_table(conversation: "Conversation", rollout: "Rollout") -> "Table":
     from grupo.report.escape import literal
 
     tokenizer = conversation.policy.chat_tokenizer.tokenizer
-    answer = rollout.turns[-1][1]
+    answer = rollout.last_response
     table = Table("token", "log-probability", "probability")
     for token, logp in zip(answer.items, answer.logp, strict=True):
         text = repr(tokenizer.decode([token])) if isinstance(token, int) else "soft token"

@@ -28,7 +28,9 @@ class TokenLogprobs(NamedTuple):
 class Actor(Protocol):
     """A sampler's handle on the policy: it generates, scores, and derives random streams.
 
-    An actor is immutable. `fork`, `with_sampling` and `with_stop` return another one.
+    An actor is immutable. `fork`, `with_sampling` and `with_stop` return another one. A fork has
+    another random stream, not another context: the rollout has that. `Rollout.role` selects the
+    policy, also in an empty `Rollout(role="teacher")`. The observation "" continues the response.
     """
 
     @property

@@ -186,9 +186,14 @@ class Rollout:
         return sum(len(response.observation) + len(response.items) for _, response in self.turns)
 
     @property
+    def last_response(self) -> Response:
+        """The last response; the rollout must have one."""
+        return self.turns[-1][1]
+
+    @property
     def truncated(self) -> bool:
         """True if the token limit ended the last response."""
-        return bool(self.turns) and self.turns[-1][1].finish_reason == "length"
+        return bool(self.turns) and self.last_response.finish_reason == "length"
 
     @property
     def is_forked(self) -> bool:

@@ -206,7 +206,7 @@ class Policy(Protocol):
         """All trained weights by name, as every rank has them to generate with."""
         ...
 
-    def weights_updated(self) -> None:
+    def update_weight_copies(self) -> None:
         """Bring copies of the weights up to date after an update; every rank calls this."""
         ...
 

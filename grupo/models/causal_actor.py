@@ -106,7 +106,7 @@ class CausalActor:
         return replace(response, **drawn, rng_key=self.rng_key)
 
     async def logprobs(self, rollout: Rollout) -> TokenLogprobs:
-        num_scored = len(rollout.turns[-1][1].items)
+        num_scored = len(rollout.last_response.items)
         if not num_scored:
             return TokenLogprobs()
         tokens = context_tokens(rollout)

@@ -264,7 +264,7 @@ class CausalPolicy(TrainablePolicy):
             parameter.data = parameter.data.to(dtype)
         self.evaluator = self.evaluator.with_module_calls(self.hf_model)
 
-    def weights_updated(self) -> None:
+    def update_weight_copies(self) -> None:
         """Bring the whole copy of sharded weights up to date; every rank calls this."""
         if self.sharded:
             self.sharded.copy_to(self.module)

@@ -239,7 +239,7 @@ class ChatTokenizer:
         end = end_of_answer(text, prompt, chat.text)
         if end is not None:
             tokens = self._tokenize_messages(text[end:], messages)
-            last = rollout.turns[-1][1].items[-1:]
+            last = rollout.last_response.items[-1:]
             if tokens[:1] == last and self._is_end(last):
                 return EncodedObservation(tokens[1:])
             if not self._is_end(last) or not self._writes_end(chat, prompt, tools, last):
@@ -278,7 +278,7 @@ class ChatTokenizer:
         if not placeholder:
             raise ConfigError("prompt: the chat template leaves answers out before later messages.")
         tokens = self._tokenize_messages(suffix, messages)
-        last = rollout.turns[-1][1].items[-1:]
+        last = rollout.last_response.items[-1:]
         return tokens[1:] if tokens[:1] == last and self._is_end(last) else tokens
 
     def render_prompt(

@@ -142,7 +142,7 @@ class LoadedMultiPolicy:
         """Trained weights of all policies, as every rank has them."""
         return self.weights()
 
-    def weights_updated(self) -> None:
+    def update_weight_copies(self) -> None:
         """No policy has copies of its weights."""
 
     def load(self, weights: Weights) -> None:

@@ -97,7 +97,7 @@ class TrainablePolicy:
         """All trained weights by name, as every rank has them to generate with."""
         return _trained(self.module)
 
-    def weights_updated(self) -> None:
+    def update_weight_copies(self) -> None:
         """Bring the whole copy of sharded weights up to date; every rank calls this."""
 
     @torch.no_grad()

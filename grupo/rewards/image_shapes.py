@@ -26,7 +26,7 @@ HALF_DISTANCE = 8  # pixels between the centres of the two halves of an image
 
 def rollout_image(rollout: Rollout) -> Float[Tensor, "3 H W"]:
     """The rollout's image, with pixels from 0 to 1; raises ValueError if it has none."""
-    encoded = rollout.turns[-1][1].image if rollout.turns else ""
+    encoded = rollout.last_response.image if rollout.turns else ""
     if not encoded:
         raise ValueError("the rollout has no image: it was not denoised to the end")
     return tensor_text.decode_tensor(encoded).float() / 255

@@ -113,11 +113,8 @@ class History:
         A rollout is therefore continued only once.
         """
         # a curriculum may draw a task with its unfinished rollouts twice; the first call takes them
-        if task.unfinished_rollouts:
-            task = replace(task, unfinished_rollouts=())
-        task = self.with_unfinished_rollouts(task)
-        self.unfinished_rollouts.pop(task.key, None)
-        return task
+        rollouts = self.unfinished_rollouts.pop(task.key, ())
+        return replace(task, unfinished_rollouts=rollouts)
 
     def count_drawn_tasks(self, count: int) -> None:
         """Add to the number of tasks drawn."""
@@ -139,7 +136,7 @@ class History:
         Args:
             step: Number of the step, from 0.
             groups: All groups that the step generated.
-            keep_rules: Choose the rollouts that are kept as replays (`Requires.task_replays`).
+            keep_rules: Rules that choose the replays of a task (`Requires.task_replays`).
             keep_demonstrations: Whether correct answers of the policy are kept.
         """
         self.num_steps = step + 1

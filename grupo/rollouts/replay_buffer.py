@@ -24,8 +24,10 @@ from grupo.storage.safetensors import StoredTensors
 from grupo.storage.segments import SegmentFiles, Segments, SegmentsInMemory, from_line, to_line
 
 REPLAY_BUFFER = "replay_buffer"  # name of the file, in a checkpoint, with the buffer's tensors
-SEGMENT_CHECKSUMS = "written"  # name of the tensor with step, bytes and CRC-32 of each segment
-ValuesPerAction = tuple[tuple[float, ...], ...]  # a number per action, for each row of a rollout
+# name, in the file, of the tensor with step, bytes and CRC-32 of each segment
+SEGMENT_CHECKSUMS = "written"
+# a number per action, for each row that the rollout was split into (one unless its context was cut)
+ValuesPerAction = tuple[tuple[float, ...], ...]
 
 
 @dataclass(frozen=True)
@@ -34,7 +36,7 @@ class StoredRollout:
 
     Args:
         task_key: Key of the rollout's task.
-        task_source: Family or file that the task comes from (`Task.source`).
+        task_source: Name of the task family or file that the task comes from (`Task.source`).
         rollout: The rollout.
         old_logp: Old log-probability of each action, the denominator of the ratio.
         advantage: Advantage of each action, from the step that generated the rollout.
@@ -101,7 +103,7 @@ class ReplayBuffer:
     def append(
         self, step: int, lines: Sequence[bytes], priority: Tensor, *, is_writer: bool = True
     ) -> None:
-        """Add the rollouts of a step, and drop the oldest rollouts beyond the capacity.
+        """Add the rollouts of a step, and drop the oldest beyond the capacity, which is not 0.
 
         Args:
             step: Number of the step, from 0.
@@ -127,6 +129,7 @@ class ReplayBuffer:
             for segment_step, checksum in self.segment_checksums.items()
             if segment_step >= oldest_step
         }
+        # files are removed later, because checkpoints still need them
         if isinstance(self.segments, SegmentsInMemory):
             self.segments.keep_only(self.segment_checksums)
 

@@ -84,7 +84,8 @@ class Checkpoint:
         step: The step.
         tensors: Mappings of tensors by name, such as "weights".
         data: JSON data. Floats are exact, NaN included; tuples come back as lists.
-        skipped_checkpoints: A message for each damaged checkpoint in whose place this one is used.
+        skipped_checkpoints: A message for each damaged newer checkpoint, and for a damaged file
+            `latest`, in whose place this one is used.
     """
 
     step: int

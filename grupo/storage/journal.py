@@ -10,7 +10,7 @@ from typing import Any, BinaryIO
 
 from grupo.storage import strict_json
 from grupo.storage.atomic_files import fsync_dir
-from grupo.storage.line_sums import LINES_PER_BLOCK, LineSums
+from grupo.storage.line_checksums import LINES_PER_BLOCK, LineChecksums
 from grupo.storage.media_files import FOLDER, MediaFiles
 from grupo.storage.syscalls import SyscallHook, direct_call, open_descriptor, write_all
 from grupo.util.errors import ConfigError
@@ -32,12 +32,12 @@ class JournalSnapshot:
     Args:
         step: The step of the checkpoint.
         length: Length of the journal in bytes.
-        sums: Checksums of its lines.
+        checksums: Checksums of its lines.
     """
 
     step: int = 0
     length: int = 0
-    sums: LineSums = field(default_factory=LineSums)
+    checksums: LineChecksums = field(default_factory=LineChecksums)
 
 
 class Journal:
@@ -54,7 +54,7 @@ class Journal:
     def __init__(self, path: Path, syscall: SyscallHook = direct_call) -> None:
         self.path = path
         self.syscall = syscall
-        self.sums = LineSums()
+        self.checksums = LineChecksums()
         self.media = MediaFiles(path.parent / FOLDER, syscall)
 
     def append(self, *records: Mapping[str, Any]) -> None:
@@ -73,7 +73,7 @@ class Journal:
                 with suppress(OSError):  # the error of the write is the one to report
                     self.syscall(os.ftruncate, file, offset)
                 raise
-        self.sums.add(lines)
+        self.checksums.add(lines)
 
     def length(self) -> int:
         """Length in bytes; 0 if there is no file yet."""
@@ -81,7 +81,7 @@ class Journal:
 
     def snapshot(self, step: int) -> JournalSnapshot:
         """The snapshot of the journal after `step` steps."""
-        return JournalSnapshot(step, self.length(), self.sums.copy())
+        return JournalSnapshot(step, self.length(), self.checksums.copy())
 
     def fsync(self) -> None:
         """Make all lines and the file's name durable."""
@@ -110,9 +110,9 @@ class Journal:
         remaining = snapshot.length
         previous = b""
         with self.path.open("rb") as file:
-            for block, num_lines in enumerate(snapshot.sums.block_lengths()):
+            for block, num_lines in enumerate(snapshot.checksums.block_lengths()):
                 lines = _read_lines(file, num_lines, remaining)
-                if changed := _changed_lines(snapshot.sums, block, lines):
+                if changed := _changed_lines(snapshot.checksums, block, lines):
                     around = [previous, *lines, file.readline()]
                     raise DamagedJournal(
                         _damage_message(self.path, snapshot, block, changed, around)
@@ -122,7 +122,7 @@ class Journal:
                 previous = lines[-1]
                 on_bytes(size)
         if remaining:
-            first = snapshot.sums.num_lines + 1
+            first = snapshot.checksums.num_lines + 1
             raise DamagedJournal(f"{self.path.name}, line {first}: {remaining} bytes too many")
 
     def truncate(self, snapshot: JournalSnapshot) -> None:
@@ -138,7 +138,7 @@ class Journal:
             self.syscall(os.ftruncate, file, snapshot.length)
             self.syscall(os.fsync, file)
         fsync_dir(self.path.parent, self.syscall)
-        self.sums = snapshot.sums.copy()
+        self.checksums = snapshot.checksums.copy()
 
     def read(self) -> tuple[list[Any], tuple[str, ...]]:
         """The records, and a note if the last line is torn and was left out.
@@ -178,12 +178,12 @@ def _read_lines(file: BinaryIO, count: int, max_bytes: int) -> list[bytes]:
     return lines
 
 
-def _changed_lines(sums: LineSums, block: int, lines: Sequence[bytes]) -> range:
+def _changed_lines(checksums: LineChecksums, block: int, lines: Sequence[bytes]) -> range:
     """The indices of the changed lines of a block; one that is not JSON is taken for the only one.
 
     A changed line break joins or splits lines, so that the following lines have other numbers.
     """
-    changed = sums.changed_lines(block, lines)
+    changed = checksums.changed_lines(block, lines)
     unreadable = (i for i in changed[: len(lines)] if not _is_record(lines[i]))
     first = next(unreadable, None) if len(changed) > 1 else None
     return changed if first is None else range(first, first + 1)
@@ -210,7 +210,7 @@ def _damage_message(
         around: The line before the block, its lines, and the line after it.
     """
     start = LINES_PER_BLOCK * block
-    last = min(changed[-1], snapshot.sums.num_lines - start - 1)
+    last = min(changed[-1], snapshot.checksums.num_lines - start - 1)
     numbers = range(start + changed[0] + 1, start + last + 2)
     following = around[last + 2] if last + 2 < len(around) else b""
     steps = _possible_steps(numbers, snapshot, around[changed[0]], following)
@@ -227,7 +227,7 @@ def _possible_steps(
 
     The damage may lie in the step that a line itself names.
     """
-    if snapshot.sums.num_lines == snapshot.step:  # one line for each step
+    if snapshot.checksums.num_lines == snapshot.step:  # one line for each step
         return numbers
     before = _STEP.match(previous)
     after = _STEP.match(following)

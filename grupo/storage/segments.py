@@ -1,10 +1,10 @@
 """Segments: the stored rollouts of a run, one segment of JSON lines for each training step.
 
-    replay_buffer/00000012.jsonl   the rollouts that entered the buffer in the step after 12 steps
+    replay_buffer/00000012.jsonl   the rollouts that entered the buffer in step 12, from 0
 
 A segment is written at once and never changed. A step that is repeated after a kill writes the
-same bytes again. Segments are durable before a checkpoint names them, and are removed when no
-checkpoint that is kept names them.
+same bytes again. A segment is durable before a checkpoint has its checksum, and is removed when no
+kept checkpoint has it.
 """
 
 import os

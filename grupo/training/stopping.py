@@ -73,7 +73,7 @@ def _early_reasons(limits: EarlyStopping, progress: StopInputs) -> Iterator[str]
             yield f"{used:,.0f} {words}, early_stopping.{field} is {limit:,.0f}"
     if limits.patience:
         yield from _patience_reasons(limits, progress)
-    if progress.kl > limits.max_kl:  # False for NaN
+    if progress.kl > limits.max_kl:  # False for NaN: no limit, or no updates
         yield f"{limits.kl_metric} is {progress.kl:.4g}, early_stopping.max_kl is {limits.max_kl:g}"
 
 

@@ -63,7 +63,7 @@ class Script:
         return replace(self._unsampled_response(observation, text), **drawn)
 
     async def logprobs(self, rollout):
-        return TokenLogprobs((-2.0,) * len(rollout.turns[-1][1].items))
+        return TokenLogprobs((-2.0,) * len(rollout.last_response.items))
 
     def truncate(self, rollout, num_items):
         *before, (observation, response) = rollout.turns

@@ -132,7 +132,7 @@ def test_observation_without_room_for_an_answer_is_dropped(llama):
     policy = llama.build()  # its context has 64 tokens
     env = MultiTurn(AskingGame, max_turns=30)
     rollout = run_coroutine(run_rollout(Task("k", QUESTION), env.open(), policy.actor(3)))
-    assert rollout.turns[-1][1].items == rollout.turns[-1][1].observation == ()
+    assert rollout.last_response.items == rollout.last_response.observation == ()
     assert policy.context_length - len("And?") <= len(token_ids(rollout)) <= policy.context_length
     (result,) = run_coroutine(env.open().score(Task("k", QUESTION), [rollout]))
     assert (result.error, result.reward_terms["turns"]) == ("", len(rollout.turns) - 1)

@@ -163,7 +163,7 @@ def test_lines_that_are_lost_added_or_exchanged_are_detected(tmp_path):
     exchanged = [*lines[:3], lines[4], lines[3], lines[5]]
     assert ", line 1 to 6 (" in damage_of(journal, snapshot, b"".join(exchanged))
     shorter = JournalSnapshot(
-        3, snapshot.length, steps_of_two_lines(tmp_path / "other", 2).snapshot(2).sums
+        3, snapshot.length, steps_of_two_lines(tmp_path / "other", 2).snapshot(2).checksums
     )
     added = len(lines[4]) + len(lines[5])
     assert f", line 5: {added} bytes too many" in damage_of(journal, shorter, content)
@@ -206,4 +206,4 @@ def test_a_truncated_journal_goes_on_with_the_checksums_of_its_mark(journal):
     other.truncate(snapshot)
     other.append({"step": 4})
     other.verify(other.snapshot(4))
-    assert other.snapshot(4).sums.num_lines == snapshot.sums.num_lines + 1
+    assert other.snapshot(4).checksums.num_lines == snapshot.checksums.num_lines + 1

@@ -9,12 +9,15 @@ from grupo.algo.losses import KL, Clip
 from grupo.config.validate import check_recipe
 from grupo.envs import RewardTerm, SingleTurn
 from grupo.method import Method
+from grupo.methods.grpo import grpo
 from grupo.models.causal_lm import CausalLM
 from grupo.recipe import EarlyStopping, Evaluation, Recipe
 from grupo.rewards import ExactMatch
 from grupo.rollouts.eval_scores import best_steps
 from grupo.storage.keep import KeepCheckpoints
 from grupo.tasks import ReasoningGym
+from grupo.testing.smoke.run import echo_recipe
+from grupo.training.start import create_trainer, reopen_trainer
 from grupo.training.stopping import StopInputs, measured_kl, stop_reason
 from grupo.util.errors import ConfigError
 
@@ -144,3 +147,16 @@ def test_stopping_by_measured_numbers_is_accepted():
     check_recipe(RECIPE.replace(method=method, early_stopping=stopping, keep=keep))
     other = EarlyStopping(max_kl=0.1, kl_metric="update/kl_old")
     check_recipe(RECIPE.replace(early_stopping=other))
+
+
+def test_a_finished_run_with_a_damaged_checkpoint_has_no_stop_reason_until_it_ends_again(tmp_path):
+    recipe = echo_recipe(grpo(group_size=2, kl_coef=0.0)).replace(prompts_per_step=1, max_steps=1)
+    trainer = create_trainer(recipe, tmp_path / "run")
+    with trainer.lock:
+        assert trainer()["stop_reason"] == "max_steps is 1"
+    (tmp_path / "run" / "checkpoints" / "latest").write_bytes(b"damaged")
+    resumed = reopen_trainer(tmp_path / "run")
+    with resumed.lock:
+        resumed.restore()
+        assert (resumed.state.step, resumed.state.stop_reason) == (1, "")
+        assert resumed()["stop_reason"] == "max_steps is 1"

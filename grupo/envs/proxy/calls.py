@@ -67,4 +67,4 @@ def call_turns(rollout: Rollout) -> Sequence[Sequence[int]]:
 
 def num_prompt_tokens(rollout: Rollout) -> int:
     """Number of tokens that the policy read before its last response."""
-    return rollout.contexts[-1].context_length - len(rollout.turns[-1][1].items)
+    return rollout.contexts[-1].context_length - len(rollout.last_response.items)

@@ -161,7 +161,7 @@ class ProxySessions:
             if previous is None or not previous.has_answered(len(texts) - 1):
                 previous = await self._repeated(task, rollout, (key, texts))
             elif not previous.has_ended:
-                previous.answer(texts[-1], rollout.turns[-1][1], num_prompt_tokens(rollout))
+                previous.answer(texts[-1], rollout.last_response, num_prompt_tokens(rollout))
             self.agents[key, texts] = previous
         return self.agents[key, texts]
 
@@ -196,7 +196,7 @@ class ProxySessions:
             if isinstance(event, Ended) or observation_of(before, event, "") != observation:
                 agent.fail(OTHER_CALLS_ERROR)
                 break
-            agent.answer(text, after.turns[-1][1], num_prompt_tokens(after))
+            agent.answer(text, after.last_response, num_prompt_tokens(after))
         return agent
 
     def _is_cut(self, rollout: Rollout) -> bool:

@@ -31,7 +31,7 @@ def agent_result(
         max_calls: The most calls of a rollout.
     """
     texts = turn_texts(rollout)
-    is_full = bool(rollout.turns) and not rollout.turns[-1][1].items
+    is_full = bool(rollout.turns) and not rollout.last_response.items
     terms: dict[str, float] = {
         "calls": float(len(texts)),
         "contexts": float(len(rollout.contexts)),

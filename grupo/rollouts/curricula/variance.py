@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from random import Random
 
 from grupo.core.component import component
 from grupo.core.numbers import NumberOrSchedule
@@ -17,10 +16,12 @@ from grupo.util.rng import make_rng
 
 @component
 class OutcomeAndDiversity(TaskStatistic):
-    """Success rate and diversity of a task's rollouts, and 1 if the task had a group.
+    """Success rate and diversity of a task's rollouts.
+
+    State: (success rate, diversity, 1.0 once the task has had a group, else 0.0).
 
     Args:
-        momentum: Weight of earlier groups; with 0, only the last group counts.
+        momentum: Share of earlier groups in both; with 0, only the last group counts.
         success_threshold: A rollout is correct if its reward is above this.
         diversity_term: Reward term whose mean over a group is the diversity; with "", it is 0.
     """
@@ -57,9 +58,9 @@ class VarianceAware:
 
     Args:
         weighted_frac: Fraction of the tasks of a step that is sampled by weight.
-        outcome_coef: Weight of the variance p (1 - p) of the outcome.
-        diversity_coef: Weight of the diversity, which `diversity_term` measures.
-        momentum: Weight of earlier groups of a task; with 0, only the last group counts.
+        outcome_coef: Factor of the variance p (1 - p) of the outcome in the score.
+        diversity_coef: Factor of the diversity, which `diversity_term` measures, in the score.
+        momentum: Share of a task's earlier groups in p and d; with 0, only the last group counts.
         success_threshold: A rollout is correct if its reward is above this.
         diversity_term: Reward term whose mean over a group is the diversity, such as
             `RewardTerm("diversity", DistinctNgrams(), weight=0)`; with "", the diversity is 0.
@@ -85,8 +86,8 @@ class VarianceAware:
         history = request.history
         num_weighted = int(self.weighted_frac * request.num_tasks)
         rng = make_rng(request.seed, "variance-aware", history.num_tasks_drawn)
-        weighted = self._sample(request, num_weighted, rng)
-        # earlier steps took only this number of tasks from the shuffled order
+        weighted = rng.choices(request.tasks, self.weights(request), k=num_weighted)
+        # earlier steps took only about this number of tasks from the shuffled order
         num_shuffled_drawn = round(history.num_tasks_drawn * (1 - self.weighted_frac))
         shuffled_history = replace(history, num_tasks_drawn=num_shuffled_drawn)
         num_shuffled = request.num_tasks - num_weighted
@@ -101,12 +102,6 @@ class VarianceAware:
             for p, d, had_group in states
         ]
         return [weight + self.floor for weight in min_max_scaled(scores)]
-
-    def _sample(self, request: CurriculumRequest, count: int, rng: Random) -> Sequence[Task]:
-        weights = self.weights(request)
-        if not any(weights):
-            weights = [1.0] * len(weights)
-        return [request.tasks[i] for i in rng.choices(range(len(weights)), weights, k=count)]
 
     @property
     def _statistic(self) -> OutcomeAndDiversity:
@@ -144,7 +139,7 @@ PAPER = Paper(
     source=Source(
         "code",
         "LengSicong/MMR1: verl/curriculum/metrics.py and samplers.py, examples/mmr1.yaml;"
-        " weights 0.8 and 0.2 of the paper by the catalogue's row",
+        " the weights 0.8 and 0.2 are the paper's, as the catalogue row lists them",
     ),
     plan="examples/mmr1.yaml: 512 prompts per step in one batch of 512",
     missing=(
@@ -152,8 +147,8 @@ PAPER = Paper(
         "The cold start on long chains of thought.",
     ),
     deviations=(
-        "Scores come from the groups for which a task was drawn: the release generates 8 rollouts"
-        " of every task every 4 steps for them. A task that was never drawn has the mean score.",
+        "Scores come from training groups. The release instead generates 8 rollouts of every task"
+        " every 4 steps. A task that was never drawn has the mean score.",
         "The momentum averages success rate and diversity, not the scaled weights.",
         "A floor keeps every task possible in the weighted part.",
     ),

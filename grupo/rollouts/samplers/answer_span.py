@@ -28,30 +28,26 @@ class WithAnswerSpan(SamplerWrapper):
     async def __call__(self, task: Task, env: Env, actor: Actor) -> Group:
         group = await self.inner(task, env, actor)
         return group.with_rollouts(
-            rollout.with_step_values({"answer": self.mark(actor, rollout)})
+            rollout.with_step_values({"answer": self._answer_values(actor, rollout)})
             for rollout in group.rollouts
         )
 
-    def mark(self, actor: Actor, rollout: Rollout) -> tuple[float, ...]:
-        """A number for each item of the rollout: 1 in the answer, 0 elsewhere.
-
-        Args:
-            actor: Decodes the beginnings of the response.
-            rollout: The rollout.
-        """
+    def _answer_values(self, actor: Actor, rollout: Rollout) -> tuple[float, ...]:
+        """A number for each item of the rollout: 1 in the answer, 0 elsewhere."""
         span = answer_span(last_text(rollout), self.start, self.end)
         if span is None:
             return (0.0,) * rollout.length
-        num_earlier = rollout.length - len(rollout.turns[-1][1].items)
+        num_earlier = rollout.length - len(rollout.last_response.items)
         first, stop = (num_earlier + items_through(actor, rollout, index) for index in span)
-        return tuple(float(first <= item < stop) for item in range(rollout.length))
+        return tuple(float(first <= i < stop) for i in range(rollout.length))
 
 
 @component
 class WithFirstAnswerLength(SamplerWrapper):
     """Adds the reward term `first_length`: the length, in tokens, up to the end of a first answer.
 
-    The term is 0 for a rollout with fewer than two answers. SRPO, Wan et al. (arXiv:2506.01713).
+    The term is 0 for a rollout with fewer than two answers. It is a length for a reward to read,
+    not a score. SRPO, Wan et al. (arXiv:2506.01713).
 
     Args:
         inner: The sampler whose rollouts are annotated.
@@ -65,19 +61,12 @@ class WithFirstAnswerLength(SamplerWrapper):
     async def __call__(self, task: Task, env: Env, actor: Actor) -> Group:
         group = await self.inner(task, env, actor)
         return group.with_rollouts(
-            rollout.with_reward_terms({"first_length": self.length(actor, rollout)})
+            rollout.with_reward_terms({"first_length": self._first_length(actor, rollout)})
             for rollout in group.rollouts
         )
 
-    def length(self, actor: Actor, rollout: Rollout) -> float:
-        """Number of items of the last response up to the end of its first answer.
-
-        It is 0 if the response has fewer than two answers.
-
-        Args:
-            actor: Decodes the beginnings of the response.
-            rollout: The rollout.
-        """
+    def _first_length(self, actor: Actor, rollout: Rollout) -> float:
+        """Items of the last response up to the end of its first answer; 0 without a second one."""
         text = last_text(rollout)
         if text.count(self.end) < 2:
             return 0.0
@@ -86,11 +75,11 @@ class WithFirstAnswerLength(SamplerWrapper):
 
 def last_text(rollout: Rollout) -> str:
     """The text of the last response; "" for a rollout without responses."""
-    return rollout.turns[-1][1].text if rollout.turns else ""
+    return rollout.last_response.text if rollout.turns else ""
 
 
 def answer_span(text: str, start: str, end: str) -> tuple[int, int] | None:
-    """First and end index of the answer's characters in a text; None if `start` is missing.
+    """Start and stop (exclusive) of the answer's characters in a text; None without `start`.
 
     >>> answer_span("so <answer>4</answer>", "<answer>", "</answer>")
     (11, 12)

@@ -1,5 +1,6 @@
 """Rollouts whose thoughts are not trained on."""
 
+from bisect import bisect_left
 from dataclasses import replace
 
 from grupo.core.component import component
@@ -38,7 +39,7 @@ def mask_thoughts(actor: Actor, rollout: Rollout, think_end: str) -> Rollout:
     the answer, which is trained on. Earlier responses are masked.
 
     Args:
-        actor: Decodes the beginnings of the response.
+        actor: Decodes prefixes of the response, to find the token at a character.
         rollout: The rollout.
         think_end: Text that ends the thoughts.
     """
@@ -53,7 +54,7 @@ def mask_thoughts(actor: Actor, rollout: Rollout, think_end: str) -> Rollout:
     through_last = replace(rollout, turns=rollout.turns[: last + 1])
     observation, response = through_last.turns[-1]
     cut = items_through(actor, through_last, response.text.rindex(think_end) + len(think_end))
-    thoughts = actor.truncate(through_last, cut).turns[-1][1]
+    thoughts = actor.truncate(through_last, cut).last_response
     answer = replace(
         response,
         items=response.items[cut:],
@@ -70,12 +71,10 @@ def mask_thoughts(actor: Actor, rollout: Rollout, think_end: str) -> Rollout:
 
 
 def items_through(actor: Actor, rollout: Rollout, characters: int) -> int:
-    """The smallest number of items of the last response whose text has this many characters."""
-    low, high = 0, len(rollout.turns[-1][1].items)
-    while low < high:
-        middle = (low + high) // 2
-        if len(actor.truncate(rollout, middle).turns[-1][1].text) < characters:
-            low = middle + 1
-        else:
-            high = middle
-    return low
+    """Number of first items of the last response that cover its first `characters` characters."""
+    # the actor decodes prefixes of the response
+    return bisect_left(
+        range(len(rollout.last_response.items)),
+        characters,
+        key=lambda n: len(actor.truncate(rollout, n).last_response.text),
+    )

@@ -55,6 +55,7 @@ class AnytimeBudgets:
     async def __call__(self, task: Task, env: Env, actor: Actor) -> Group:
         observation = await initial_observation(task, env)
         requested_size = task.group_size or self.group_size
+        # a task with a group size of its own changes only the number of chains, in proportion
         trace_indices = range(max(1, requested_size * self.traces // self.group_size))
         traces = await asyncio.gather(
             *(self._generate_trace(actor.fork("trace", i), observation) for i in trace_indices)
@@ -99,16 +100,16 @@ class AnytimeBudgets:
         budget_index: int,
         answer_index: int,
     ) -> Rollout:
-        """The chain of thought up to a budget, and an answer to it."""
+        """The chain of thought up to a budget, and an answer to it unless the policy ended it."""
         cut = self._cut_index(trace, budget_index)
-        trained_segment = cut if answer_index == 0 and cut == budget_index else -1
+        trained_segment = cut if answer_index == 0 and cut == budget_index else -1  # -1: none
         rollout = Rollout(
             tuple(
                 (observation, replace(response, in_loss=i == trained_segment))
                 for i, (observation, response) in enumerate(trace.turns[: cut + 1])
             )
         )
-        finish_reason = rollout.turns[-1][1].finish_reason
+        finish_reason = rollout.last_response.finish_reason
         if finish_reason != "end":
             cut_text = self.cutoff_text + self.think_end if finish_reason != "stop" else ""
             forced = await actor.prefill_forced(rollout, "", cut_text + self.answer_header)

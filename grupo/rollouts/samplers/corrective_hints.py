@@ -90,7 +90,7 @@ class CorrectiveHints(SamplerWrapper):
         for round_index in range(self.max_rounds):
             if rollout.reward > self.success_threshold or rollout.error:
                 break
-            flaw = self.find_flaw(task, rollout.turns[-1][1].text)
+            flaw = self.find_flaw(task, rollout.last_response.text)
             if flaw is None:
                 break
             flawed_part, hint = flaw

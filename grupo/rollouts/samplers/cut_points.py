@@ -110,7 +110,8 @@ class AfterText:
             through_response = Rollout(rollout.turns[: i + 1], role=rollout.role)
             count = 0
             for end in range(1, len(response.items) + 1):
-                new_count = actor.truncate(through_response, end).turns[-1][1].text.count(self.text)
+                text = actor.truncate(through_response, end).last_response.text
+                new_count = text.count(self.text)
                 if new_count > count:
                     cuts.add(start + end)
                 count = new_count

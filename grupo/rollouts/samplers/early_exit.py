@@ -55,9 +55,9 @@ class EarlyExits:
 
     async def _cut_positions(self, actor: Actor, thinking: Rollout, max_cuts: int) -> list[int]:
         """Random numbers of thinking tokens before a cut, in ascending order."""
-        _, response = thinking.turns[-1]
+        response = thinking.last_response
         think_end_length = len((await actor.prefill_forced(thinking, "", self.think_end)).items)
-        # of the text or token that ended the thinking
+        # tokens of `think_end`, or the end token: a cut at or after them would not be an early exit
         num_end_tokens = {"stop": think_end_length, "end": 1}.get(response.finish_reason, 0)
         positions = range(1, len(response.items) - num_end_tokens + 1)
         return sorted(actor.rng("exits").sample(positions, min(max_cuts, len(positions))))
@@ -69,6 +69,6 @@ class EarlyExits:
         return rollout.append_turn("", await actor(rollout, ""))
 
     async def _answer_after_thinking(self, actor: Actor, thinking: Rollout) -> Rollout:
-        if thinking.turns[-1][1].finish_reason != "stop":  # `think_end` was not generated
+        if thinking.last_response.finish_reason != "stop":  # `think_end` was not generated
             return thinking
         return thinking.append_turn("", await actor(thinking, ""))

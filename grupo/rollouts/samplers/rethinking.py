@@ -128,7 +128,7 @@ class ForcedRethinking(SamplerWrapper):
         forced = await append_forced(actor, open_rollout, "", text)
         started = await with_trained_text(actor, forced)
         limited = actor.with_sampling(temperature=self.temperature).with_stop(
-            max_new_tokens=self.max_tokens + 1
+            max_new_tokens=self.max_tokens + 1  # one more shows that a continuation is too long
         )
         return started.append_turn("", await limited(started, ""))
 
@@ -137,7 +137,7 @@ class ForcedRethinking(SamplerWrapper):
 
     def _is_accepted(self, rollout: Rollout) -> bool:
         """Whether the last turn, the continuation, is correct and of an allowed length."""
-        length = len(rollout.turns[-1][1].items)
+        length = len(rollout.last_response.items)
         is_correct = not rollout.error and rollout.reward > self.success_threshold
         return is_correct and self.min_tokens <= length <= self.max_tokens
 
@@ -148,7 +148,7 @@ class ForcedRethinking(SamplerWrapper):
 
 def without_end(rollout: Rollout, actor: Actor) -> Rollout:
     """The rollout without the end token of its last response, so that it can be continued."""
-    last = rollout.turns[-1][1]
+    last = rollout.last_response
     if last.finish_reason != "end":
         return rollout
     return actor.truncate(rollout, len(last.items) - 1)
@@ -162,10 +162,10 @@ def cut_back(rollout: Rollout, actor: Actor, texts: Sequence[str]) -> Rollout:
 
     Args:
         rollout: The rollout.
-        actor: Decodes the items.
+        actor: Decodes prefixes of the response, to find the item at a character.
         texts: The texts before which the response is cut, in this order.
     """
-    last = rollout.turns[-1][1]
+    last = rollout.last_response
     remaining = last.text
     for text in texts:
         head, separator, _ = remaining.rpartition(text)
@@ -176,6 +176,6 @@ def cut_back(rollout: Rollout, actor: Actor, texts: Sequence[str]) -> Rollout:
     num_items = bisect_right(
         range(1, len(last.items) + 1),
         len(remaining),
-        key=lambda n: len(actor.truncate(rollout, n).turns[-1][1].text),
+        key=lambda n: len(actor.truncate(rollout, n).last_response.text),
     )
     return actor.truncate(rollout, max(1, num_items))

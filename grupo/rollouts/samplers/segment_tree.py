@@ -25,10 +25,6 @@ class _Path:
     rollout: Rollout = Rollout()
     node_ids: tuple[int, ...] = ()
 
-    @property
-    def finish_reason(self) -> str:
-        return self.rollout.turns[-1][1].finish_reason
-
     def beginning(self, num_segments: int) -> "_Path":
         """The first `num_segments` segments of the path."""
         return _Path(Rollout(self.rollout.turns[:num_segments]), self.node_ids[:num_segments])
@@ -36,7 +32,7 @@ class _Path:
 
 @component
 class SegmentTree:
-    """Generates `leaves` rollouts whose first responses are the paths of a tree of segments.
+    """Generates `leaves` rollouts that begin with the paths of a tree; a segment is one response.
 
     The tree grows in rounds. In the first round, a random number of segments are generated, from
     `branches` to `max_initial_branches`. In a later round, every path that has not ended is
@@ -55,7 +51,8 @@ class SegmentTree:
         leaves: Number of rollouts in a group.
         segment_tokens: Length of a segment in tokens.
         max_depth: Largest number of segments in a path.
-        branches: Factor by which the number of segments grows from one round to the next.
+        branches: Growth factor of a round; also the smallest number of first segments, and the
+            number of paths that continue from a cut.
         max_initial_branches: Largest number of segments in the first round.
     """
 
@@ -86,8 +83,8 @@ class SegmentTree:
         new_node_ids = count()
         rng = actor.rng("tree")
         finished: list[_Path] = []
-        max_branches = max(self.branches, self.max_initial_branches)
-        to_extend = [_Path()] * min(leaves, rng.randint(self.branches, max_branches))
+        max_first = max(self.branches, self.max_initial_branches)
+        to_extend = [_Path()] * min(leaves, rng.randint(self.branches, max_first))
         while to_extend:
             paths = await asyncio.gather(
                 *(self._extend(actor, observation, path, next(new_node_ids)) for path in to_extend)
@@ -105,15 +102,16 @@ class SegmentTree:
     async def _extend(
         self, actor: Actor, observation: Observation, path: _Path, node_id: int
     ) -> _Path:
-        """The path with one more segment."""
+        """The path with one more segment; an empty prompt continues the answer."""
         prompt = "" if path.node_ids else observation
         segment_actor = actor.fork("node", node_id).with_stop(max_new_tokens=self.segment_tokens)
         response = await segment_actor(path.rollout, prompt)
         return _Path(path.rollout.append_turn(prompt, response), (*path.node_ids, node_id))
 
     def _is_finished(self, path: _Path) -> bool:
-        is_full = len(path.rollout.turns[-1][1].items) == self.segment_tokens
-        has_stopped = path.finish_reason != "length" or not is_full
+        is_full = len(path.rollout.last_response.items) == self.segment_tokens
+        # a truncated segment that is not full has used up the context
+        has_stopped = not path.rollout.truncated or not is_full
         return has_stopped or len(path.node_ids) == self.max_depth
 
     def _cut_finished_paths(
@@ -121,17 +119,18 @@ class SegmentTree:
     ) -> list[_Path]:
         """Up to `num_paths` beginnings of random paths that the policy stopped.
 
-        Each is repeated `branches` times. If the policy stopped no path, the beginnings are empty.
+        Each is repeated `branches` times. If the policy stopped no path, generation starts again at
+        the root.
         """
-        stopped = [path for path in finished if path.finish_reason != "length"] or [_Path()]
+        stopped = [path for path in finished if not path.rollout.truncated] or [_Path()]
         rng.shuffle(stopped)
         cut = [path.beginning(rng.randrange(max(1, len(path.node_ids)))) for path in stopped]
         return [path for path in cut for _ in range(self.branches)][:num_paths]
 
 
 def _repeat_evenly(paths: Sequence[_Path], count: int) -> list[_Path]:
-    """The paths, repeated as evenly as possible to `count` paths, but each at least once."""
-    repeats, num_extra = divmod(max(count, len(paths)), len(paths))
+    """The paths, repeated as evenly as possible to `count` paths; there are at most `count`."""
+    repeats, num_extra = divmod(count, len(paths))
     return [path for i, path in enumerate(paths) for _ in range(repeats + (i < num_extra))]
 
 
@@ -140,7 +139,8 @@ def with_node_ids(rollout: Rollout, node_ids: Sequence[int]) -> Rollout:
 
     Args:
         rollout: The rollout.
-        node_ids: Node id of each of its first turns. Further turns have the last of these ids.
+        node_ids: Node id of each of its first turns. Further turns have the last of these ids,
+            which no other rollout shares.
     """
     ids = tuple(
         float(node_ids[min(i, len(node_ids) - 1)])

@@ -9,6 +9,7 @@ from grupo.core.requires import Provides
 from grupo.core.types import Group, Rollout, Task
 from grupo.rollouts.samplers.hints import append_to_prompt
 from grupo.rollouts.samplers.independent import GroupSampler
+from grupo.rollouts.samplers.rethinking import without_end
 
 TEACHER_ROLE = "teacher"  # the role of the policy that gives feedback
 
@@ -17,9 +18,10 @@ TEACHER_ROLE = "teacher"  # the role of the policy that gives feedback
 class TeacherFeedback(GroupSampler):
     """Independent rollouts; the feedback of a teacher is appended to some of them before scoring.
 
-    The policy of the role `teacher`, or the policy itself, reads the prompt and the answer, and
-    generates feedback. The feedback replaces the end token of the answer. It is trained on, and
-    marked as not sampled. The tokens of the teacher are counted under its role.
+    The policy of the role `teacher`, or the policy itself if the recipe gives no policy to this
+    role, reads the prompt and the answer, and generates feedback. The feedback replaces the end
+    token of the answer. It is trained on, and marked as not sampled. The metrics count the
+    teacher's tokens under the role `teacher`.
 
     ThinkTuning, RRV et al. (arXiv:2508.07616).
 
@@ -36,7 +38,7 @@ class TeacherFeedback(GroupSampler):
         " wrong in it, and end with the solution.\n"
     )
 
-    provides = Provides(roles=(TEACHER_ROLE,))
+    provides = Provides(roles=(TEACHER_ROLE,))  # so a recipe may give this role a policy
 
     async def __call__(self, task: Task, env: Env, actor: Actor) -> Group:
         count = task.group_size or self.group_size
@@ -51,11 +53,12 @@ class TeacherFeedback(GroupSampler):
             return rollout
         teacher_task = append_to_prompt(task, self.request.replace("{answer}", rollout.text))
         observation = await initial_observation(teacher_task, env)
-        feedback = await actor.fork("teacher")(Rollout(role=TEACHER_ROLE), observation)
-        return await appended(actor, rollout, feedback.text)
+        empty = Rollout(role=TEACHER_ROLE)  # the role selects the policy that generates
+        feedback = await actor.fork("teacher")(empty, observation)
+        return await append_to_last_response(actor, rollout, feedback.text)
 
 
-async def appended(actor: Actor, rollout: Rollout, text: str) -> Rollout:
+async def append_to_last_response(actor: Actor, rollout: Rollout, text: str) -> Rollout:
     """The rollout with a text at the end of its last answer, as a response that is not sampled.
 
     Args:
@@ -65,7 +68,5 @@ async def appended(actor: Actor, rollout: Rollout, text: str) -> Rollout:
     """
     if not text:
         return rollout
-    last = rollout.turns[-1][1]
-    if last.finish_reason == "end":
-        rollout = actor.truncate(rollout, len(last.items) - 1)
+    rollout = without_end(rollout, actor)
     return rollout.append_turn("", await actor.append_unsampled(rollout, "", text))

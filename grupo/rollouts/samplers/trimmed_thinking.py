@@ -73,7 +73,7 @@ class TrimmedThinking:
 
         rollouts = await asyncio.gather(*map(attempt, range(self.attempts)))
         group = await score_group(task, env, rollouts)
-        correct = [x for x in group.rollouts if not x.error and x.reward > self.success_threshold]
+        correct = [r for r in group.rollouts if not r.error and r.reward > self.success_threshold]
         is_accepted = len(correct) >= self.threshold * self.attempts
         return correct[0] if correct and is_accepted else None
 
@@ -82,11 +82,11 @@ def cut_positions(actor: Actor, thinking: Rollout, cues: Sequence[str]) -> list[
     """The number of tokens before each cue of the thinking, in ascending order; 0 is left out.
 
     Args:
-        actor: Decodes the beginnings of the thinking.
+        actor: Decodes prefixes of the thinking, to find the token at a character.
         thinking: A rollout whose last response is the thinking.
         cues: Texts that begin a segment.
     """
-    _, response = thinking.turns[-1]
+    response = thinking.last_response
     text = response.text
     starts = {i for i in range(len(text)) if text.startswith(tuple(cues), i)}
     positions = {_tokens_before(actor, thinking, start) for start in starts}
@@ -94,11 +94,11 @@ def cut_positions(actor: Actor, thinking: Rollout, cues: Sequence[str]) -> list[
 
 
 def _tokens_before(actor: Actor, thinking: Rollout, characters: int) -> int:
-    """The largest number of tokens whose text has at most this many characters."""
-    low, high = 0, len(thinking.turns[-1][1].items)
+    """The largest number of first tokens whose text has at most this many characters."""
+    low, high = 0, len(thinking.last_response.items)
     while low < high:
         middle = (low + high + 1) // 2
-        if len(actor.truncate(thinking, middle).turns[-1][1].text) <= characters:
+        if len(actor.truncate(thinking, middle).last_response.text) <= characters:
             low = middle
         else:
             high = middle - 1

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from grupo.core.component import component
 from grupo.core.interfaces import Actor, TurnStrategy, single_response
-from grupo.core.types import Observation, Response, Rollout
+from grupo.core.types import Observation, Rollout
 from grupo.util.errors import ConfigError
 
 
@@ -67,8 +67,8 @@ async def with_trained_text(actor: Actor, started: Rollout) -> Rollout:
 
 def _check_tokens(actor: Actor, started: Rollout, text: str) -> None:
     """Raise if the forced tokens decode to another text. Special tokens may decode to no text."""
-    forced: Response = started.turns[-1][1]
-    decoded = actor.truncate(started, len(forced.items)).turns[-1][1].text
+    forced = started.last_response
+    decoded = actor.truncate(started, len(forced.items)).last_response.text
     if not forced.items or (decoded.strip() and decoded.split() != text.split()):
         raise ConfigError(
             f"sampler: the forced text {text[:60]!r} becomes {decoded[:60]!r} in the policy's"

@@ -2,8 +2,8 @@
 
 Two kinds of generation continue in a later step:
 
-- An unfinished group: the token limit of the step interrupted the group. The next step continues
-  the group. No step trains on the group before it has ended.
+- An unfinished group, a `GroupInProgress`: the token limit of the step interrupted the group. The
+  next step continues the group. No step trains on the group before it has ended.
 - An unfinished rollout: the sampler stopped the rollout on purpose, and the group has ended. A
   later group of the same task continues the rollout.
 """
@@ -54,7 +54,7 @@ class CollectedGroups:
         The rank of a row is 0 if it is not known.
 
         Args:
-            rollout_of_row: Index, among the kept rollouts, of the rollout of each row, (N,).
+            rollout_of_row: For each row: index of its rollout in the list of kept rollouts, (N,).
         """
         rank_by_index = dict(enumerate(self.rank_of_rollout))
         kept_rollouts = (rollout for group in self.kept_groups for rollout in group.rollouts)
@@ -86,8 +86,8 @@ async def collect_groups(
         tasks: The training tasks.
         history: The record of earlier groups, which this function changes: it counts the new tasks
             in `history.num_tasks_drawn` and removes the unfinished rollouts of drawn tasks.
-        num_groups: Number of new groups to collect. Kept and unfinished groups count. In place of a
-            dropped group, the curriculum may draw another one. The step trains on at most this many
+        num_groups: Target number of groups. After the first round, kept and unfinished groups
+            count, also those continued from earlier steps. The step trains on at most this many
             groups, plus one for each of the `unfinished_groups`.
         seed: Seed of the run, for the curriculum and, with a token limit, for the random streams.
         ranks: The processes that share the generation; every rank returns the groups of all ranks.
@@ -98,7 +98,8 @@ async def collect_groups(
     opened_env = open_env(env)
     collection = _Collection()
     groups_to_generate = list(unfinished_groups)
-    step = token_limit.step if token_limit else 0  # without a limit, the number is not used
+    # the limit carries the number of the step, which is not used without a limit
+    step = token_limit.step if token_limit else 0
     for round_index in count():
         num_missing = num_groups - len(collection.kept) - len(collection.unfinished)
         scored_groups = tuple(collection.scored)
@@ -150,7 +151,7 @@ class _Collection:
         Args:
             ended: The groups whose generation has ended, by index in the round.
             unfinished: The other groups, by index in the round.
-            num_ranks: The number of ranks; rank `index % num_ranks` generated each group.
+            num_ranks: Number of ranks; `share_of_rank` gave group i to rank i % num_ranks.
             group_filter: Selects the groups to train on.
         """
         sampled = index_rollouts([*ended.values()], len(self.rank_of_rollout))
@@ -158,14 +159,11 @@ class _Collection:
             self.rank_of_rollout += [i % num_ranks] * len(group.rollouts)
         without_failed = [drop_failed_rollouts(group) for group in sampled]
         scored = [group for group in without_failed if group.rollouts]
-        _extend_groups(self.sampled, sampled)
-        self.sampled += _new_groups(sampled)
-        _extend_groups(self.scored, scored)
-        self.scored += _new_groups(scored)
-        _extend_groups(self.kept, scored)
-        self.kept += group_filter(_new_groups(scored))
-        # This step trains on the group that an unfinished extension would extend. The next step
-        # therefore continues the extension as a separate group.
+        self.sampled += _extend_groups(self.sampled, sampled)
+        self.scored += _extend_groups(self.scored, scored)
+        self.kept += group_filter(_extend_groups(self.kept, scored))
+        # An unfinished extension comes too late for its group, which this step trains on. It
+        # becomes a group of its own.
         self.unfinished += [
             replace(group, task=replace(group.task, extends_group=False))
             for group in unfinished.values()
@@ -198,10 +196,12 @@ def _draw_groups(method: Method, request: CurriculumRequest, step: int) -> list[
 def _with_history(task: Task, history: History, method: Method) -> Task:
     """Return the task with all data of earlier steps that the method's sampler reads.
 
-    The unfinished rollouts of the task are removed from the history.
+    These are the task's replays, unfinished rollouts (which are removed from the history), similar
+    solved tasks, and the states of its statistics.
     """
     task = history.take_unfinished_rollouts(history.with_replays(task))
     task = history.with_demonstrations(task, method.requires.demonstrations)
+    # statistics of other components are read in the batch or the request, not in the task
     return history.with_statistic_states(task, merged_requires(method.sampler).task_statistics)
 
 
@@ -245,24 +245,20 @@ def _exchange_outcomes(
     return dict(zip(ended_indices, ended, strict=True)), unfinished
 
 
-def _extend_groups(groups: list[Group], added: Sequence[Group]) -> None:
-    """Append the rollouts of each added extension to the group of the same task.
+def _extend_groups(groups: list[Group], added: Sequence[Group]) -> list[Group]:
+    """Append the rollouts of each extension to the group of its task, and return the other groups.
 
-    An extension is a group whose task has `extends_group`. It is left out if no group is extended.
+    An extension is a group whose task has `extends_group`. An extension whose task has no group in
+    `groups` is dropped.
 
     Args:
         groups: The groups of earlier rounds, changed in place.
-        added: The groups of this round; groups that are no extensions are ignored.
+        added: The groups of this round.
     """
     index_by_task = {group.task.key: i for i, group in enumerate(groups)}
-    extensions = [group for group in added if group.task.extends_group]
-    for extension in extensions:
+    for extension in (group for group in added if group.task.extends_group):
         if (i := index_by_task.get(extension.task.key)) is not None:
             groups[i] = groups[i].with_rollouts((*groups[i].rollouts, *extension.rollouts))
-
-
-def _new_groups(added: Sequence[Group]) -> list[Group]:
-    """Return the added groups that extend no earlier group."""
     return [group for group in added if not group.task.extends_group]
 
 

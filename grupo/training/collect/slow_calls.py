@@ -10,6 +10,7 @@ from grupo.core.types import Task
 from grupo.util.console import print_error
 
 PATIENCE = 60.0  # seconds before the first message about a call; doubled for each later message
+CHECKS_PER_PATIENCE = 4  # how often the calls are checked within that time
 
 
 @dataclass
@@ -57,16 +58,16 @@ class SlowCalls:
 
     def _run(self) -> None:
         while True:
-            time.sleep(self.patience / 4)
+            time.sleep(self.patience / CHECKS_PER_PATIENCE)
             with self.lock:
                 if not self.calls:
                     self.thread = None
                     return
-                messages = list(self._messages())
+                messages = list(self._take_due_messages())
             for message in messages:
                 print_error(message)
 
-    def _messages(self) -> Iterator[str]:
+    def _take_due_messages(self) -> Iterator[str]:
         for call in self.calls.values():
             seconds = time.monotonic() - call.begun_at
             if seconds >= call.next_message_after:

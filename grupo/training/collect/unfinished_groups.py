@@ -49,7 +49,7 @@ class StepTokenLimit:
 class GroupInProgress:
     """A group whose generation has not ended, with the values recorded in earlier steps.
 
-    A freshly drawn group has no recorded values.
+    A freshly drawn group has no recorded values. A group that a step has begun is unfinished.
 
     Args:
         task: The task as it was drawn.

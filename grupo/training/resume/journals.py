@@ -9,11 +9,11 @@ from torch import Tensor
 from grupo.storage.checkpoint import Checkpoint
 from grupo.storage.fault_injection import kill_point
 from grupo.storage.journal import DamagedJournal, Journal, JournalSnapshot
-from grupo.storage.line_sums import LineSums
+from grupo.storage.line_checksums import LineChecksums
 from grupo.storage.manifest import InvalidCheckpoint
 
 JOURNALS = ("metrics", "rollouts", "responses")
-JOURNAL_CHECKSUMS = "journal_checksums"  # file of a checkpoint with the `LineSums` of each journal
+JOURNAL_CHECKSUMS = "journal_checksums"  # file of a checkpoint: `LineChecksums` of each journal
 EMPTY_JOURNALS = dict.fromkeys(JOURNALS, JournalSnapshot())
 
 
@@ -21,7 +21,8 @@ class RunJournals:
     """The journals in the folder of a run.
 
     The journal `metrics` has one line for each step, and `rollouts` has one line for each rollout.
-    `responses` has one line for each rollout of a logged group, with the responses.
+    `responses` has one line, with the responses, for each rollout of the first
+    `Recipe.logged_groups` groups of a step.
 
     Args:
         folder: The folder of the run.
@@ -49,15 +50,17 @@ class RunJournals:
         for journal in self.by_name.values():
             journal.fsync()
 
-    def lengths_and_checksums(self, step: int) -> tuple[dict[str, int], dict[str, Tensor]]:
+    def lengths_and_checksums(self, steps_done: int) -> tuple[dict[str, int], dict[str, Tensor]]:
         """Return two mappings by the journal's name: its length in bytes, and its line checksums.
 
         Args:
-            step: The number of steps that are done.
+            steps_done: Number of steps of the run that are done.
         """
-        snapshots = {name: journal.snapshot(step) for name, journal in self.by_name.items()}
+        snapshots = {name: journal.snapshot(steps_done) for name, journal in self.by_name.items()}
         lengths = {name: snapshot.length for name, snapshot in snapshots.items()}
-        return lengths, {name: snapshot.sums.to_tensor() for name, snapshot in snapshots.items()}
+        return lengths, {
+            name: snapshot.checksums.to_tensor() for name, snapshot in snapshots.items()
+        }
 
     def verify(self, snapshots: Mapping[str, JournalSnapshot]) -> None:
         """Raise `InvalidCheckpoint` if a line from before the snapshots is damaged or lost."""
@@ -79,6 +82,8 @@ def journal_snapshots(checkpoint: Checkpoint) -> dict[str, JournalSnapshot]:
     lengths = checkpoint.data["lengths"]
     checksums = checkpoint.tensors[JOURNAL_CHECKSUMS]
     return {
-        name: JournalSnapshot(checkpoint.step, lengths[name], LineSums.from_tensor(checksums[name]))
+        name: JournalSnapshot(
+            checkpoint.step, lengths[name], LineChecksums.from_tensor(checksums[name])
+        )
         for name in JOURNALS
     }

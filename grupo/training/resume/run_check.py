@@ -151,7 +151,7 @@ class RunChecker:
         snapshots = journal_snapshots(newest) if newest else EMPTY_JOURNALS
         for name, snapshot in snapshots.items():
             journal = Journal(self.folder / f"{name}.jsonl")
-            note = f"{snapshot.sums.num_lines} lines verified"
+            note = f"{snapshot.checksums.num_lines} lines verified"
             if later := journal.length() - snapshot.length:
                 note += f"; {later} bytes after the last intact checkpoint, without a checksum"
             yield _result(journal.path.name, partial(journal.verify, snapshot, self.on_bytes), note)

@@ -43,7 +43,8 @@ class State:
         history: The record of earlier groups that the method reads.
         replay_buffer: Rollouts of earlier steps, from which `Method.replay` chooses.
         ema_weights: The moving average of the weights; empty unless the recipe has an `ema`.
-        step_durations: The seconds of each step. A repeated step counts as in its first execution.
+        step_durations: The seconds of each step. If a step is repeated after a resume, the time of
+            its first execution counts.
     """
 
     def __init__(
@@ -68,14 +69,15 @@ class State:
         self.replay_buffer = replay_buffer
         self.ema_weights = ema_weights
         self.step_durations = step_durations
-        self.step = 0
+        self.step = 0  # number of steps done; the next step has this number, from 0
         self.eval_scores: dict[str, Any] = {}  # by the label of the evaluation
         self.generated_tokens = 0
         self.failed_rollouts = 0
-        self.total_seconds = 0.0  # of the last execution of each step and evaluation
+        self.total_seconds = 0.0  # of the last execution of each step and evaluation; in the summary
         # sums over the run of the `tokens/`, `time/` and `usage/` metrics, by name
         self.metric_totals: dict[str, float] = {}
-        self.training_seconds = 0.0  # of the first execution of each step, without evaluations
+        # of the first execution of each step, without evaluations; for stopping and for schedules
+        self.training_seconds = 0.0
         self.sampler_mismatch = math.inf  # last mean |trainer's logp - sampler's logp|, in nats
         self.kl = math.nan  # `early_stopping.kl_metric` of the last step, in nats per token
         self.stop_reason = ""  # "" until the run has finished
@@ -101,7 +103,7 @@ class State:
         Args:
             groups: All groups that the step generated.
             metrics: The metrics of the step.
-            method: The method declares the rollouts and the metrics that the history keeps.
+            method: Its components declare the rollouts and the metrics that the history keeps.
             kl: The KL divergence that `early_stopping.max_kl` limits, in nats per token, or NaN.
 
         Raises:
@@ -119,14 +121,14 @@ class State:
         self.history.append_metrics(values)
         if GROUP_REWARD_METRIC in names:  # it has a value for each group, not for each step
             self.history.append_group_rewards(groups)
-        self.aux_models.update_reference(self.step + 1, self.policy)
+        self.step += 1
+        self.aux_models.update_reference(self.step, self.policy)
         self.generated_tokens += int(metrics["tokens/generated"])
         self.failed_rollouts += int(metrics["rollouts/failed"])
         step_seconds = metrics["time/step"]
         self.total_seconds += step_seconds
         durations = self.step_durations
-        step_number = self.step + 1
-        self.training_seconds += durations.duration_of_first_execution(step_number, step_seconds)
+        self.training_seconds += durations.duration_of_first_execution(self.step, step_seconds)
         self.sampler_mismatch = metrics.get(
             "sampler_mismatch/logp_diff_mean", self.sampler_mismatch
         )
@@ -134,7 +136,6 @@ class State:
             if name.startswith(("time/", "tokens/", "usage/")):
                 self.metric_totals[name] = self.metric_totals.get(name, 0.0) + value
         self.kl = kl
-        self.step += 1
 
     def record_evaluation(
         self, label: str, result: EvalResult, seconds: float, external_usage: Mapping[str, float]
@@ -147,7 +148,7 @@ class State:
             label: Name of the evaluation: "before", "step N" or "after".
             result: The scores of the evaluation.
             seconds: The duration of the evaluation.
-            external_usage: Counts of work that rewards did outside this process, by name.
+            external_usage: Usage that reward functions report, such as judge tokens, by name.
         """
         self.eval_scores[label] = result.to_data()
         self.total_seconds += seconds
@@ -225,7 +226,8 @@ class State:
         for name, field in DATA_FIELDS.items():
             field.write(self, data[name])
         if checkpoint.skipped_checkpoints:
-            self.finished = False  # repeat the steps of the damaged checkpoint and save a new one
+            # a newer checkpoint was damaged: the run trains again from this one
+            self.finished, self.stop_reason = False, ""
 
     def finish(self, reason: str) -> None:
         """Record that the run has ended, and the reason."""
@@ -260,6 +262,7 @@ class DataField:
 
 def _attributes(*names: str) -> dict[str, DataField]:
     """Return a `DataField` for each named attribute of the state; its value is JSON data."""
+    # values are copied, because the state changes its mappings in place
     return {
         name: DataField(
             attrgetter(name), lambda state, value, name=name: setattr(state, name, copy(value))

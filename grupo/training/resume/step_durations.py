@@ -37,7 +37,7 @@ class StepDurationsRecord:
 
 
 class StepDurations(Protocol):
-    """The seconds of each step. A repeated step counts as in its first execution."""
+    """The seconds of each step; of a step repeated after a resume, those of its first execution."""
 
     def load(self) -> str:
         """Read the recorded seconds, and return a message if a line is damaged, else ""."""
@@ -54,7 +54,7 @@ class StepDurations(Protocol):
 
 
 class UnrecordedDurations:
-    """Returns the measured seconds and records nothing."""
+    """Returns the measured seconds and records nothing; for a run without a limit of seconds."""
 
     def load(self) -> str:
         return ""

@@ -132,9 +132,8 @@ class Replayer:
         joined = _with_own_values(self.collate(collected), own_batch)
         replayed_rows = range(len(own_batch.rollout), len(joined.rollout))
         joined = _with_stored_values(joined, replayed_rows, replayed)
-        return collected, self._with_signals(
-            joined, own_batch, torch.tensor([*replayed_rows]).long()
-        )
+        rows = torch.tensor([*replayed_rows]).long()
+        return collected, self._with_signals(joined, own_batch, rows)
 
     def _with_signals(self, joined: Batch, own_batch: Batch, replayed_rows: Tensor) -> Batch:
         """Add the signals that were measured for the step's own rows, and measure replayed rows."""

@@ -11,10 +11,7 @@ from grupo.core.interfaces import SignalModel
 from grupo.core.signal_names import CURRENT, GROUP_SIGNALS, is_comparison, split_name
 from grupo.distributed.assignment import balance_rows
 from grupo.distributed.base import SINGLE_RANK, Ranks
-from grupo.distributed.exchange import (
-    exchange_json,
-    raise_out_of_memory_on_all_ranks,
-)
+from grupo.distributed.exchange import exchange_json, raise_out_of_memory_on_all_ranks
 from grupo.distributed.phase import Phase
 from grupo.util.device_copies import to_device
 
@@ -86,7 +83,7 @@ def evaluate_all(
     names: Collection[str],
     ranks: Ranks = SINGLE_RANK,
 ) -> SignalDict:
-    """Return signals of every row, computed without gradients in the micro-batches of `policy`."""
+    """Return signals of `signal_model` for every row, computed in the micro-batches of `policy`."""
     own_microbatches = microbatches_by_rank(policy, batch, ranks)[ranks.rank]
     return _evaluate_rows(signal_model, batch, names, own_microbatches, ranks)
 

@@ -61,11 +61,13 @@ class Updater:
         """Train on a batch, and return the metrics of its updates.
 
         Args:
-            method: The method of the step, with resolved schedules.
+            method: The method of the step, with resolved schedules and controllers.
+                `recipe.method` still has them.
             batch: The batch of the step, with advantages.
             learning_rates: The learning rate of each optimizer, by name.
             step: Number of the step, from 0.
-            action_signals: Receives the signals of the policy at each action.
+            action_signals: Filled by this call: the policy's signals of each row, by row number;
+                at the end, of the rows of all ranks.
         """
         rng = make_rng(self.recipe.seed, "plan", step)
         update_metrics = [
@@ -73,7 +75,8 @@ class Updater:
             for minibatch in method.updates(batch, rng)
         ]
         for signals_of_rank in collect_json(self.ranks, action_signals, Phase.UPDATED):
-            action_signals.update((int(row), x) for row, x in signals_of_rank.items())
+            # JSON turned the row numbers into strings
+            action_signals.update({int(row): signals for row, signals in signals_of_rank.items()})
         return advantage_metrics(method, batch) | combine_update_metrics(update_metrics)
 
     def _update(
@@ -92,6 +95,7 @@ class Updater:
                     method,
                     minibatch,
                     action_signals,
+                    # a controller, which `method` no longer has, reads means over all rows
                     measure_all_rows=bool(self.recipe.method.controller_metric_names),
                     ranks=self.ranks,
                 )
@@ -102,10 +106,11 @@ class Updater:
         with self.stopwatch.lap("update"):
             for name, optimizer in self.optimizers.items():
                 lr = learning_rates[name]
+                # the metrics of the first optimizer, the policy's, are kept
                 values = optimizer_step(optimizer, lr, self.recipe.max_grad_norm) | values
             parameters = [p for o in self.optimizers.values() for p in optimizer_parameters(o)]
             check_finite_weights(parameters, learning_rates, self.ranks)
-            self.policy.weights_updated()
+            self.policy.update_weight_copies()
         kill_point("step/updated")
         if self.recipe.ema:
             self.recipe.ema.update(self.ema_weights, self.policy.weights())

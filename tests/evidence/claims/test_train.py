@@ -58,7 +58,7 @@ class PolicyOfLearner(LinearPolicy):
     def halve_microbatch(self) -> str:
         return ""
 
-    def weights_updated(self) -> None:
+    def update_weight_copies(self) -> None:
         pass
 
 

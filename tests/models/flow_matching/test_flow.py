@@ -116,7 +116,7 @@ def test_generation_in_segments_matches_generation_at_once(flow):
     (segments,) = tiny_flow.generate(act.with_stop(max_new_tokens=1), ["red"])
     assert len(segments.turns) == 4
     assert torch.equal(latents(whole), latents(segments))
-    assert segments.turns[-1][1].image == whole.turns[-1][1].image != ""
+    assert segments.last_response.image == whole.last_response.image != ""
 
 
 def test_forks_continue_from_the_same_latent_with_other_noise(flow):
@@ -138,10 +138,10 @@ def test_truncated_rollouts_continue_from_their_last_latent(flow):
     (whole,) = tiny_flow.generate(act, ["red"])
     for num_items in (0, 2):
         cut = act.truncate(whole, num_items)
-        assert (cut.length, cut.truncated, cut.turns[-1][1].image) == (num_items, True, "")
+        assert (cut.length, cut.truncated, cut.last_response.image) == (num_items, True, "")
         again = cut.append_turn("", run_coroutine(act.fork(0)(cut, "")))
         assert torch.equal(latents(again), latents(whole))
-        assert again.turns[-1][1].image == whole.turns[-1][1].image
+        assert again.last_response.image == whole.last_response.image
 
 
 def test_rng_belongs_to_the_actors_stream(flow):

@@ -178,7 +178,7 @@ class RuleEnv:
     terms: Callable[[str], dict[str, float]] = lambda text: {}
 
     async def reply(self, task: Task, rollout: Rollout):
-        return self.reply_to(rollout.turns[-1][1].text) if rollout.turns else task.prompt
+        return self.reply_to(rollout.last_response.text) if rollout.turns else task.prompt
 
     async def score(self, task: Task, rollouts: Sequence[Rollout]):
         texts = [text_behind(rollout) for rollout in rollouts]

@@ -35,7 +35,7 @@ class EntropyActor(Script):
     max_entropy: float = 2.0
 
     async def logprobs(self, rollout):
-        length = len(rollout.turns[-1][1].items)
+        length = len(rollout.last_response.items)
         entropy = self.entropy[min(len(rollout.turns), len(self.entropy)) - 1]
         return TokenLogprobs((-1.0,) * length, (entropy,) * length, self.max_entropy)
 

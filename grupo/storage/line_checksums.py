@@ -12,7 +12,7 @@ LINES_PER_BLOCK = 64
 
 
 @dataclass
-class LineSums:
+class LineChecksums:
     """Two sums for each block of `LINES_PER_BLOCK` lines, over the CRC-32 of the lines.
 
     For each block, with lines i = 0 .. 63, `crcs` holds sum(crc_i) and `index_weighted_crcs` holds
@@ -37,9 +37,9 @@ class LineSums:
             self.index_weighted_crcs[-1] += index * crc
             self.num_lines += 1
 
-    def copy(self) -> "LineSums":
+    def copy(self) -> "LineChecksums":
         """The sums as they are now."""
-        return LineSums(self.num_lines, self.crcs[:], self.index_weighted_crcs[:])
+        return LineChecksums(self.num_lines, self.crcs[:], self.index_weighted_crcs[:])
 
     def to_tensor(self) -> Tensor:
         """The sums as a tensor of the shape (1 + blocks, 2), for a file of a checkpoint.
@@ -50,7 +50,7 @@ class LineSums:
         return torch.tensor(rows, dtype=torch.int64)
 
     @classmethod
-    def from_tensor(cls, rows: Tensor) -> "LineSums":
+    def from_tensor(cls, rows: Tensor) -> "LineChecksums":
         """The sums of which `to_tensor` made a tensor."""
         crcs, index_weighted_crcs = rows[1:].T.tolist()
         return cls(int(rows[0, 0]), array("q", crcs), array("q", index_weighted_crcs))
@@ -67,7 +67,7 @@ class LineSums:
             block: Number of the block, from 0.
             lines: Its lines, as they are now.
         """
-        now = LineSums()
+        now = LineChecksums()
         now.add(lines)
         plain = (now.crcs[0] if lines else 0) - self.crcs[block]
         weighted = (now.index_weighted_crcs[0] if lines else 0) - self.index_weighted_crcs[block]
