@@ -73,7 +73,7 @@ class State:
         self.eval_scores: dict[str, Any] = {}  # by the label of the evaluation
         self.generated_tokens = 0
         self.failed_rollouts = 0
-        self.total_seconds = 0.0  # of the last execution of each step and evaluation; in the summary
+        self.total_seconds = 0.0  # of the last execution of every step and evaluation; for summary
         # sums over the run of the `tokens/`, `time/` and `usage/` metrics, by name
         self.metric_totals: dict[str, float] = {}
         # of the first execution of each step, without evaluations; for stopping and for schedules
