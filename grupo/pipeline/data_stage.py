@@ -39,7 +39,7 @@ class SamplingInputs:
 
     Args:
         policy: The policy, whose weights are synced to its engine.
-        tasks: The training tasks of the recipe, or the first of these tasks.
+        tasks: The training tasks of the recipe, or only the first `max_tasks` of them.
     """
 
     policy: Policy
@@ -50,19 +50,22 @@ class SamplingInputs:
 def sampling_inputs(
     recipe: Recipe, max_tasks: int, callback: Callback, ranks: Ranks
 ) -> Generator[SamplingInputs]:
-    """Load the policy of a recipe and its first `max_tasks` training tasks; 0 loads all tasks."""
+    """Load the policy of a recipe and its first `max_tasks` training tasks; 0 stands for all."""
     tasks: Sequence[Task]
     tasks, _ = load_tasks(recipe)
     seed_torch(recipe.seed, "build")  # new adapters are initialised at random, as in a run
     policy = recipe.policy.build()
-    share_inference_servers(policy, ranks)
+    share_inference_servers(policy, ranks)  # all ranks generate with the same servers
     try:
         if policy.prompt_limit:
-            (tasks,), message = fit_prompts(recipe.overlong, policy.prompt_limit, tasks)
+            # `recipe.overlong` is the treatment of prompts that are too long: `error`, `drop` or
+            # `truncate`; `fit_prompts` takes several sources, and this call gives it one
+            sources, message = fit_prompts(recipe.overlong, policy.prompt_limit, tasks)
+            tasks = sources[0]
             if message:
                 callback.on_message(message)
         check_tasks(policy, tasks)
-        policy.sync_weights(policy.weight_sync.snapshot(), 0)
+        policy.sync_weights(policy.weight_sync.snapshot(), version=0)
         num_tasks = min(max_tasks or len(tasks), len(tasks))
         yield SamplingInputs(policy, [tasks[i] for i in range(num_tasks)])
     finally:

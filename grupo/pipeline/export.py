@@ -31,12 +31,14 @@ def write_stage_model(folder: Path, recipe: Recipe, callback: Callback) -> None:
     Raises:
         ConfigError: The policy does not start from a run, because the earlier stages were skipped.
     """
-    policy: Any = recipe.policy
+    policy: Any = recipe.policy  # a `CausalLM`; its `start` are the weights it starts from
     if policy.start is None:
         raise ConfigError(f"{folder}: no model to export: the stages before it were skipped.")
+    # the file is RUN/checkpoints/STEP/weights.safetensors
     checkpoint = Path(policy.start.file).parent
     run = RunFolder.open(checkpoint.parent.parent)
     run.check_model_files()
+    # the data "file" of this stage is the folder of the model
     with new_data_file(folder / EXPORT_FOLDER, {"seed": recipe.seed}) as path:
         policy_of(run.recipe, load_verified(checkpoint)).export(path)
     callback.on_message(f"The model was exported: {folder / EXPORT_FOLDER}")
@@ -49,7 +51,10 @@ def stages_used_as_models(recipe: Recipe) -> list[str]:
 
 
 def stages_used_as_rewards(recipe: Recipe) -> list[str]:
-    """The names of the stages whose exported models the environment of a recipe uses."""
+    """The stages whose exported models score rollouts in the recipe's environment, by name.
+
+    These stages are a subset of `stages_used_as_models`.
+    """
     return list(_stage_names_in(recipe.env))
 
 

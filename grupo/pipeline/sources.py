@@ -106,6 +106,9 @@ class SurveyedTasks:
 class DrawnEvalTasks:
     """The evaluation tasks that a run with this seed draws from `tasks` before training.
 
+    A later round of a pipeline has a seed of its own, but is evaluated on the tasks of the first
+    round. Its recipe has this source, with the seed of the first round, as its `eval_tasks`.
+
     Args:
         tasks: Source of the training tasks.
         count: Number or share of the evaluation tasks, as `Recipe.eval_tasks`.
@@ -117,7 +120,8 @@ class DrawnEvalTasks:
     seed: int
 
     def load(self) -> Sequence[Task]:
-        return split_tasks(self.tasks, self.count, self.seed)[1]
+        _, eval_tasks = split_tasks(self.tasks, self.count, self.seed)
+        return eval_tasks
 
 
 def unresolved_error(source: StageSource) -> ConfigError:

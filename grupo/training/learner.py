@@ -1,7 +1,4 @@
-"""The learner: runs training steps in memory, without writing files or displaying anything.
-
-A step generates rollouts, scores them, computes advantages and updates the policy.
-"""
+"""The learner: runs training steps in memory, without writing files or displaying anything."""
 
 import sys
 from collections.abc import Callable, Mapping
@@ -85,10 +82,13 @@ class Learner:
     Args:
         recipe: Everything that the run chooses.
         ranks: The processes that train together.
-        recipe_of_step: Returns the recipe of a step, by its number from 0. A step from before the
-            run was extended has an earlier recipe. By default every step has `recipe`.
+        recipe_of_step: Returns the recipe of a step, by its number from 0; by default `recipe`.
+            When a run is resumed with a changed recipe, steps before the change are repeated with
+            the recipe that they had. The schedules, `max_steps` and `early_stopping` of a step are
+            read from its own recipe, and everything else from `recipe`.
         segments: The storage for the rollouts of the replay buffer; by default memory.
-        step_durations: The seconds of each step. A repeated step counts as in its first execution.
+        step_durations: The seconds of each step. A step that is repeated after a resume keeps the
+            seconds of its first execution, so that schedules and the end of the run stay the same.
 
     Raises:
         ConfigError: The tasks do not fit the policy, the method or the environment.
@@ -114,7 +114,7 @@ class Learner:
             recipe, self.policy, tasks
         )
         self.reward_messages = ()
-        # the check scores a text; a policy without a chat tokenizer generates images
+        # the check needs a policy that generates text; an image policy has no chat tokenizer
         if hasattr(self.policy, "chat_tokenizer"):
             self.reward_messages = tuple(check_reward_functions(recipe.env, self.tasks[0]))
         method = recipe.method
@@ -147,13 +147,14 @@ class Learner:
         )
         self.stopwatch = Stopwatch()
         self.step_messages: list[str] = []
+        # the number of steps by which generation runs ahead of the updates
         self.steps_ahead = split_max_staleness(recipe).steps_ahead
         if self.steps_ahead:
             self.policy.generate_from_weight_copy()
         share_inference_servers(self.policy, ranks)
 
     def step(self) -> TrainStepResult:
-        """Collect groups, update the policy on them, and record the step in the state."""
+        """Generate and score groups, compute advantages, update the policy, and record the step."""
         self.stopwatch = Stopwatch()
         self.step_messages = []
         recipe = self.recipe
@@ -203,6 +204,7 @@ class Learner:
         stopwatch = Stopwatch()
         # rollouts that are generated ahead need the engine's weights, which the evaluation replaces
         self.rollout_queue.wait_all()
+        # the averages that the optimizers hold; the average of `recipe.ema` is not used here
         optimizers = self.state.optimizers.values()
         with use_averaged_weights(*optimizers), count_external_usage() as own_usage:
             self.policy.sync_weights(self.policy.weight_sync.snapshot(), self.state.step)
@@ -227,11 +229,9 @@ class Learner:
         return tuple(filter(None, lines))
 
     def close(self) -> None:
-        """Cancel the generation of queued steps and end the weight sync.
-
-        After a run without an error, several ranks first wait for the queued steps, because each
-        rank needs the rollouts of all ranks.
-        """
+        """Cancel the generation of queued steps and end the weight sync."""
+        # With several ranks, a rank that cancelled now would leave the others waiting in the
+        # exchange of rollouts. Unless there was an error, all first finish the queued steps.
         is_ended_by_error = sys.exc_info()[0] is not None
         if self.ranks.size > 1 and not is_ended_by_error:
             self.rollout_queue.wait_all()
@@ -268,7 +268,7 @@ class Learner:
             method,
             self.policy,
             self.aux_models,
-            self.state.history.task_history,
+            self.state.history.task_history,  # returns the entry of a task in `task_histories`
             must_recompute_old_logp(self.recipe, self.state.sampler_mismatch),
             self.ranks,
             self._run_forward_passes,
@@ -279,14 +279,10 @@ class Learner:
             return self._retry_on_oom(compute)
 
     def _retry_on_oom(self, fn: Callable[[], Result]) -> Result:
-        """Call `fn`, and call it again with smaller micro-batches if memory runs out.
+        """Call `fn`, and call it again with smaller micro-batches if memory runs out."""
 
-        The gradients of a failed call are cleared.
-        """
-        optimizers = self.state.optimizers.values()
-
-        def zero_grad() -> None:
-            for optimizer in optimizers:
+        def zero_grad() -> None:  # clears the gradients of a failed call
+            for optimizer in self.state.optimizers.values():
                 optimizer.zero_grad()
 
         return retry_on_oom(fn, self.policy, zero_grad, self.step_messages.append)

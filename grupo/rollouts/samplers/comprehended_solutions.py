@@ -1,4 +1,8 @@
-"""Adds solutions of teachers to a group, chosen by how well the policy comprehends them."""
+"""Adds solutions of teachers to a group, chosen by how well the policy comprehends them.
+
+The component is the `build_prompts` of an `Attempt` in a `Rescue` sampler. Such a builder returns
+`AttemptPrompts`: prompts that the policy answers, rollouts that are ready, or both.
+"""
 
 import asyncio
 from math import exp
@@ -15,16 +19,18 @@ from grupo.rollouts.samplers.rescue import AttemptPrompts
 
 @component
 class ComprehendedSolutions:
-    """Adds the solutions that the policy comprehends best, scored like rollouts; no prompts.
+    """Adds the solutions that the policy comprehends best, as rollouts without any prompt.
 
     The comprehension of a solution is the mean probability of the tokens of the reference answer
     after the prompt and the reasoning of the solution. The reasoning is the text before the last
-    occurrence of the answer. The solutions are not sampled, and their source is "expert".
+    occurrence of the answer. The solutions are scored like rollouts. Nothing is generated. The
+    policy did not sample these rollouts (`sampled=False`); their source is "expert".
 
     AMPO, Yuan et al. (arXiv:2510.02227).
 
     Args:
-        columns: Columns of the solutions, one for each teacher; a task may lack some.
+        columns: Columns of the solutions, one for each teacher. The data set must have these
+            columns; a single task may lack some.
         count: Largest number of solutions that are added.
     """
 
@@ -40,10 +46,13 @@ class ComprehendedSolutions:
         texts = [str(task.columns[name]) for name in self.columns if name in task.columns]
         if not texts:
             return AttemptPrompts()
-        scores = await asyncio.gather(*(comprehension(task, text, env, actor) for text in texts))
-        order = sorted(range(len(texts)), key=lambda i: -scores[i])[: self.count]
+        comprehensions = await asyncio.gather(
+            *(comprehension(task, text, env, actor) for text in texts)
+        )
+        best_first = sorted(range(len(texts)), key=lambda i: -comprehensions[i])
         rollouts = [
-            await demonstration_rollout(task, env, actor, texts[i], "expert") for i in order
+            await demonstration_rollout(task, env, actor, texts[i], source="expert")
+            for i in best_first[: self.count]
         ]
         return AttemptPrompts(rollouts=(await score_group(task, env, rollouts)).rollouts)
 
@@ -57,14 +66,17 @@ async def comprehension(task: Task, solution: str, env: Env, actor: Actor) -> fl
         task: A task with a reference answer.
         solution: The solution. Its reasoning ends before the last occurrence of the answer.
         env: The environment, for the prompt.
-        actor: Scores the answer.
+        actor: Evaluates the log-probabilities of the answer.
     """
     answer = str(task.reference_answer).strip()
     before_answer, found_answer, _ = solution.rpartition(answer)
     reasoning = before_answer if found_answer else solution
     prompt = await initial_observation(task, env)
+    # `prefill_forced` builds a response from a given text
     forced_reasoning = await actor.prefill_forced(Rollout(), prompt, reasoning)
     with_reasoning = Rollout().append_turn(prompt, forced_reasoning)
+    # an empty observation continues the response; `logprobs` evaluates the last response, the answer
     forced_answer = await actor.prefill_forced(with_reasoning, "", answer)
-    logp = (await actor.logprobs(with_reasoning.append_turn("", forced_answer))).logp
+    with_answer = with_reasoning.append_turn(observation="", response=forced_answer)
+    logp = (await actor.logprobs(with_answer)).logp
     return fmean(map(exp, logp)) if logp else 0.0

@@ -1,4 +1,8 @@
-"""Revisions of a group's best rollout, which is shown with the items that it lacks."""
+"""Revisions of a group's best rollout, which is shown with the criteria that it does not meet.
+
+`RefineBest` is the `build_prompts` of an `Attempt` in a `Rescue` sampler. Such a builder returns
+`AttemptPrompts`: prompts that the policy answers, rollouts that are ready, or both.
+"""
 
 from collections.abc import Callable, Mapping, Sequence
 
@@ -18,7 +22,7 @@ class FailedItems:
     """The criteria of a task's rubric that a rollout does not meet.
 
     Args:
-        column: Column of the rubric: a list of items with the fields `name` and `criterion`.
+        column: Column of the rubric: a list of criteria with the fields `name` and `criterion`.
         reward_term: Name of the rubric's reward term. A criterion is not met if the reward term
             `<reward_term>/<name>` is below 1/2.
     """
@@ -31,11 +35,11 @@ class FailedItems:
         return Requires(columns=(self.column,))
 
     def __call__(self, task: Task, rollout: Rollout) -> Sequence[str]:
-        items: Sequence[Mapping[str, str]] = task.columns.get(self.column, ())
+        rubric: Sequence[Mapping[str, str]] = task.columns.get(self.column, ())
         return [
-            item["criterion"]
-            for item in items
-            if rollout.reward_terms.get(f"{self.reward_term}/{item['name']}", 0.0) < 0.5
+            entry["criterion"]
+            for entry in rubric
+            if rollout.reward_terms.get(f"{self.reward_term}/{entry['name']}", 0.0) < 0.5
         ]
 
 
@@ -43,21 +47,26 @@ class FailedItems:
 class RefineBest:
     """Builds the prompt for one revision of the group's best rollout.
 
-    The prompt lists the items that the rollout lacks. If it lacks none, there is no prompt.
+    The prompt lists the criteria that the rollout does not meet. If it meets all, there is no
+    prompt.
 
     Args:
-        lacks: Returns the items that a rollout of a task lacks, each as a text.
-        instruction: Text at the end of the prompt, with the fields {answer} and {items}.
+        lacks: Returns the criteria that a rollout of a task does not meet, each as a text.
+        instruction: Text at the end of the prompt. Its field {answer} is the rollout's text, and
+            its field {items} is the list of criteria.
     """
 
     lacks: Callable[[Task, Rollout], Sequence[str]] = FailedItems()
     instruction: str = REFINE
 
     async def __call__(self, group: Group, env: Env, actor: Actor) -> AttemptPrompts:
-        ranked = best_answers(group.rollouts)
-        lacking_items = self.lacks(group.task, ranked[0]) if ranked else ()
-        if not lacking_items:
+        best_first = best_answers(group.rollouts)  # without the rollouts that could not be scored
+        unmet_criteria = self.lacks(group.task, best_first[0]) if best_first else ()
+        if not unmet_criteria:
             return AttemptPrompts()
-        text = self.instruction.format(answer=ranked[0].text, items="\n".join(lacking_items))
-        revision_task = append_to_prompt(group.task, text)
-        return AttemptPrompts((GenerationPrompt(revision_task, (("refined",),)),))
+        text = self.instruction.format(answer=best_first[0].text, items="\n".join(unmet_criteria))
+        prompt = GenerationPrompt(
+            task=append_to_prompt(group.task, text),
+            stream_labels=(("refined",),),  # one label: one rollout
+        )
+        return AttemptPrompts(prompts=(prompt,))

@@ -62,11 +62,12 @@ class ForcedRethinking(SamplerWrapper):
     """Continues finished rollouts after a forced text; correct continuations replace rollouts.
 
     A rollout is continued with probability `chance`, unless the token limit ended it. Its end token
-    is removed, and with probability `cut_chance` it is also cut back before its answer. The trigger
-    is forced, and the policy generates a continuation. A correct continuation of an allowed length
-    replaces the rollout that it continues. At most `max_per_group` rollouts of a group are
-    replaced. The trigger is trained on as if the policy had sampled it. The reward term `rethought`
-    is 1 for each rollout of the group whose text contains the marker, else 0.
+    is removed. With probability `cut_chance`, its end is also cut off, before the texts
+    `cut_before`. The trigger is forced, and the policy generates a continuation. A correct
+    continuation of an allowed length replaces the rollout that it continues. At most
+    `max_per_group` rollouts of a group are replaced. The trigger is trained on as if the policy had
+    sampled it. The reward term `rethought` is 1 for each rollout of the group whose text contains
+    the marker, else 0.
 
     VL-Rethinker, Wang et al. (arXiv:2504.08837).
 
@@ -74,12 +75,14 @@ class ForcedRethinking(SamplerWrapper):
         inner: The sampler of the group.
         trigger: Chooses the forced text.
         chance: Probability that a rollout is continued.
-        cut_chance: Probability that a continued rollout is first cut back.
-        cut_before: Texts before which a rollout is cut back, as in `cut_back`.
+        cut_chance: Probability that the end of a continued rollout is first cut off.
+        cut_before: Texts at which the last response is cut, one after the other, each at its last
+            occurrence.
         max_per_group: Largest number of rollouts of a group that are replaced.
         min_tokens: Smallest number of generated tokens in a continuation that replaces a rollout.
         max_tokens: Largest number of generated tokens in a continuation that replaces a rollout.
-        temperature: Factor on the policy's temperature in continuations.
+        temperature: Factor by which the policy's temperature is multiplied in continuations. It is
+            no temperature of its own.
         marker: Text, in lower case, by which a rollout that rethinks is recognised.
         success_threshold: A rollout with a higher reward is correct.
     """
@@ -119,18 +122,26 @@ class ForcedRethinking(SamplerWrapper):
         return actor.fork("rethink", index).rng("chance").random() < self.chance
 
     async def _continue(self, rollout: Rollout, actor: Actor) -> Rollout:
-        """The unscored rollout in which a trigger and a continuation replace the end."""
+        """The rollout, continued after a trigger; not yet scored.
+
+        The result is the rollout without its end token, and perhaps cut back, followed by the
+        trigger and a new continuation.
+        """
         rng = actor.rng("trigger")
         open_rollout = without_end(rollout, actor)
         if rng.random() < self.cut_chance:
             open_rollout = cut_back(open_rollout, actor, self.cut_before)
         text = self.trigger(rollout.reward > self.success_threshold, rng)
-        forced = await append_forced(actor, open_rollout, "", text)
+        # an empty observation continues the last response
+        forced = await append_forced(actor, open_rollout, observation="", text=text)
+        # marks the trigger as trained on, and stores the policy's log-probabilities of its tokens
         started = await with_trained_text(actor, forced)
+        # `with_sampling` multiplies the policy's own temperature by the factor
         limited = actor.with_sampling(temperature=self.temperature).with_stop(
             max_new_tokens=self.max_tokens + 1  # one more shows that a continuation is too long
         )
-        return started.append_turn("", await limited(started, ""))
+        continuation = await limited(started, "")
+        return started.append_turn(observation="", response=continuation)
 
     async def _score(self, task: Task, env: Env, continued: Sequence[Rollout]) -> Sequence[Rollout]:
         return (await score_group(task, env, continued)).rollouts if continued else ()
@@ -157,8 +168,9 @@ def without_end(rollout: Rollout, actor: Actor) -> Rollout:
 def cut_back(rollout: Rollout, actor: Actor, texts: Sequence[str]) -> Rollout:
     """The rollout with its last response cut before texts.
 
-    The response is cut before the last occurrence of the first text. What remains is cut before the
-    last occurrence of the second text, and so on. At least one item of the response is kept.
+    The response is cut before the last occurrence of the first text. The remaining text is cut
+    before the last occurrence of the second text, and so on. At least one item of the response is
+    kept.
 
     Args:
         rollout: The rollout.

@@ -38,7 +38,8 @@ class HintPrompt:
 
     Args:
         template: Text with the fields {task}, {attempt} and {solution}.
-        column: Column of the solution. A task without it shows its reference answer instead.
+        column: Column of the solution. The data set must have this column; a single task may lack
+            it, and the prompt then shows its reference answer.
     """
 
     template: str = HINT_TEMPLATE
@@ -69,9 +70,9 @@ def parse_hint(text: str) -> str:
 class SelfHints:
     """Lets the policy generate hints, and builds a prompt with each of them.
 
-    The policy of the role `hinter`, or the policy itself, generates the hints. As many rollouts
-    answer a prompt as the group has. A hint is rejected, and has no prompt, if it cannot be
-    extracted or contains the reference answer. A hint is a rollout of the group, with reward 0.
+    The policy of the role `hinter`, or the policy itself, generates the hints. Each prompt with a
+    hint gets as many rollouts as the group has. A hint is rejected, and has no prompt, if it cannot
+    be extracted or contains the reference answer. A hint is a rollout of the group, with reward 0.
 
     Reward terms: `is_hint` is 1 for a hint, and `hint_rejected` is 1 for a rejected hint, else 0.
     `hint_index` is the number of the hint, from 1, or 0 for a rollout without a hint.
@@ -103,7 +104,10 @@ class SelfHints:
             for i, text in texts.items()
             if text and not leaks_answer(group.task, text)
         )
-        return AttemptPrompts(tuple(prompts), tuple(hint for hint in hints if hint.length))
+        return AttemptPrompts(
+            prompts=tuple(prompts),
+            rollouts=tuple(hint for hint in hints if hint.length),
+        )
 
     def _prompt_with_hint(self, group: Group, hint_index: int, hint: str) -> GenerationPrompt:
         hinted_task = append_to_prompt(group.task, self.prefix_text + hint)
@@ -117,14 +121,18 @@ async def _generate_hint(prompt: Observation, hint_index: int, actor: Actor) -> 
     return rollout.append_turn(prompt, await actor(rollout, prompt))
 
 
-def add_and_mark_rejected_hints(group: Group, answers: Sequence[Rollout]) -> Group:
-    """The group with all answers, which are hints and rollouts; unanswered hints are rejected."""
-    answered = {a.reward_terms[HINT_INDEX] for a in answers if IS_HINT not in a.reward_terms}
+def add_and_mark_rejected_hints(group: Group, added_rollouts: Sequence[Rollout]) -> Group:
+    """Add the hints and the rollouts with a hint to the group.
+
+    A hint without any rollout gets `hint_rejected` = 1.
+    """
+    with_hint = (r for r in added_rollouts if IS_HINT not in r.reward_terms)
+    used_hints = {r.reward_terms[HINT_INDEX] for r in with_hint}
     marked = (
-        a.with_reward_terms({HINT_REJECTED: 1.0})
-        if a.reward_terms.get(IS_HINT) and a.reward_terms[HINT_INDEX] not in answered
-        else a
-        for a in answers
+        r.with_reward_terms({HINT_REJECTED: 1.0})
+        if r.reward_terms.get(IS_HINT) and r.reward_terms[HINT_INDEX] not in used_hints
+        else r
+        for r in added_rollouts
     )
     return add_all(group, tuple(marked))
 
@@ -140,8 +148,9 @@ def with_self_hints(
     """Adds hints and rollouts with a hint to a group in which all rollouts are incorrect.
 
     The rollouts with a hint have the source "with_self_hint" and are trained with the hint in their
-    prompt. A hint is also rejected if it leaves no room for an answer. The advantage estimator
-    computes the value of a hint from these rollouts. HiLL, Xia et al. (arXiv:2604.00698).
+    prompt. A hint is also rejected if it leaves no room for an answer. The reward of a hint stays
+    0; `HintRoleAdvantage` computes the value of a hint, in place of its reward, from the rollouts
+    with the same `hint_index`. HiLL, Xia et al. (arXiv:2604.00698).
 
     Args:
         inner: The sampler of the rollouts without a hint.
@@ -152,11 +161,11 @@ def with_self_hints(
         success_threshold: A rollout with a higher reward is correct.
     """
     attempt = Attempt(
-        SelfHints(num_hints, hint_prompt, extract_hint, prefix_text),
-        add_and_mark_rejected_hints,
-        keep_generation_prompt,
-        "with_self_hint",
-        inner.turn_strategy,
+        build_prompts=SelfHints(num_hints, hint_prompt, extract_hint, prefix_text),
+        merge=add_and_mark_rejected_hints,
+        reprompt=keep_generation_prompt,
+        source="with_self_hint",
+        turn_strategy=inner.turn_strategy,
     )
     return Rescue(inner, (attempt,), AllIncorrect(success_threshold))
 

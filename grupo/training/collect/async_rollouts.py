@@ -22,9 +22,11 @@ class GeneratedStep:
     """The groups of one step, with the counts of its generation.
 
     Args:
-        collected: The generated groups, the kept groups, and the unfinished groups.
+        collected: The sampled groups, those of them that the filter kept, on which the step trains,
+            and the groups not finished in this step.
         num_tasks_drawn: Number of tasks drawn in the run, up to and including this step.
-        generated_tokens: Number of generated tokens (or denoising steps), by `Rollout.role`.
+        generated_tokens: Number of generated tokens (or denoising steps), by the role of the
+            policy, such as `hinter` (`Rollout.role`).
         external_usage: Counts of work outside this process, such as requests to a judge, by name.
     """
 
@@ -45,7 +47,8 @@ class GenerationState:
 
     Args:
         num_tasks_drawn: Number of tasks drawn in the run.
-        unfinished_groups: The groups that the step continues.
+        unfinished_groups: Groups that the earlier of the two steps left unfinished; the later step
+            continues them.
     """
 
     num_tasks_drawn: int

@@ -36,9 +36,13 @@ from grupo.training.collect.unfinished_groups import GroupInProgress, StepTokenL
 class CollectedGroups:
     """The groups that a step generated, and the groups that it trains on.
 
+    A group is sampled when its generation has ended in the step. A sampled group is kept if the
+    filter selects it; a filter may also change its rollouts. The step trains on the kept groups,
+    and on no other.
+
     Args:
         sampled_groups: All groups that have ended; they may have unfinished rollouts.
-        kept_groups: The groups that the filter keeps; the step trains on these.
+        kept_groups: The groups that the filter returns; the step trains on these.
         rank_of_rollout: The rank that generated each rollout, by index; () if it is not known.
         unfinished_groups: The groups that the next step continues, in order.
     """

@@ -1,4 +1,11 @@
-"""The records of a step in `rollouts.jsonl`, and its records per token in `responses.jsonl`."""
+"""The records of a step in `rollouts.jsonl`, and its records per token in `responses.jsonl`.
+
+Three kinds of number identify the parts of a step:
+
+- Index (`Rollout.index`): the number of a rollout among all rollouts that the step generated.
+- Position: the number of a rollout in the batch, whose rollouts are those of the kept groups.
+- Row: the number of a row of the batch. A rollout has one row for each of its contexts.
+"""
 
 import math
 from collections import defaultdict
@@ -23,8 +30,9 @@ class ActionSignals(dict[int, dict[str, list[float]]]):
     """Signals of the policy at each action of a batch: by row and by name, T numbers each.
 
     T is the number of actions of a row. The signals of a row are from its last update. `ratio` is
-    log pi - log pi_old. A row without a gradient is not evaluated and is absent. The batch must
-    have the index of each row as `batch.inputs["row"]`, (N,) for N rows.
+    the log of the ratio, log pi - log pi_old. A row that the updater skips, such as one whose
+    advantages are all 0, is absent. The batch must have the number of each row as
+    `batch.inputs["row"]`, (N,) for N rows.
     """
 
     def __call__(self, batch: Batch, signals: Mapping[str, Tensor]) -> None:
@@ -47,7 +55,8 @@ def response_records(
     A record holds for each response: the observation before it, its items as texts, and numbers per
     item. Numbers per item are a list, or a single number if all are equal. An unknown number is
     null. `partial` has the indices of tokens without text of their own: a later token completes
-    their character. If rollouts of a group share a response, it has one `response_id` in all.
+    their character. A response that several rollouts of a group share has the same `response_id`
+    in each of them.
 
     Args:
         step: Number of the step, from 1.
@@ -89,12 +98,12 @@ class _TokenValues:
         self.advantage = _rounded_rows(batch.advantage, batch)
         self.position_of_index = positions_in_batch(kept_groups)
         self.rows_of_position = defaultdict[int, list[int]](list)
-        for row, position in enumerate(batch.rollout.tolist()):
+        for row, position in enumerate(batch.rollout.tolist()):  # the rollout of each row
             self.rows_of_position[position].append(row)
 
     def __call__(self, rollout: Rollout) -> list[dict[str, Any]]:
         """The values of each response; no values for a rollout that is not in the batch."""
-        spans = response_spans(rollout)
+        spans = response_spans(rollout)  # (number among the rollout's own rows, columns)
         position = self.position_of_index.get(rollout.index, -1)
         rows = self.rows_of_position.get(position)
         return [self._values_at(rows[i], columns) if rows else {} for i, columns in spans]
@@ -124,7 +133,10 @@ def observation_record(group: Group, turn: int, observation: Observation) -> dic
 
 
 def _response_record(response: Response, texts: Sequence[str]) -> dict[str, Any]:
-    """The fields of a response that need no batch; a flag is left out if it has its usual value."""
+    """The fields of a response that need no batch.
+
+    A flag, such as `in_loss`, is left out if it has its usual value; see `Response` for the flags.
+    """
     true_by_default = {"sampled": response.sampled, "in_loss": response.in_loss}
     false_by_default = {
         "resets_context": response.resets_context,
@@ -223,5 +235,6 @@ def _text(answer: Any) -> str:
 def _mean_advantages(batch: Batch) -> list[float]:
     """The mean advantage over the actions of each rollout of the batch."""
     total = batch.reward.new_zeros(len(batch.reward))
+    # `batch.rollout` is the rollout of each row, and `batch.lengths` counts a rollout's actions
     total = total.index_add(0, batch.rollout, (batch.advantage * batch.mask).sum(1).to(total))
     return (total / batch.lengths.clamp(min=1)).tolist()
