@@ -19,12 +19,12 @@ from grupo.rollouts.samplers.rescue import AttemptPrompts
 
 @component
 class ComprehendedSolutions:
-    """Adds the solutions that the policy comprehends best, as rollouts without any prompt.
+    """Adds the solutions that the policy comprehends best to a group.
 
     The comprehension of a solution is the mean probability of the tokens of the reference answer
     after the prompt and the reasoning of the solution. The reasoning is the text before the last
     occurrence of the answer. The solutions are scored like rollouts. Nothing is generated. The
-    policy did not sample these rollouts (`sampled=False`); their source is "expert".
+    policy did not sample the rollouts of solutions (`sampled=False`); their source is "expert".
 
     AMPO, Yuan et al. (arXiv:2510.02227).
 
@@ -75,8 +75,8 @@ async def comprehension(task: Task, solution: str, env: Env, actor: Actor) -> fl
     # `prefill_forced` builds a response from a given text
     forced_reasoning = await actor.prefill_forced(Rollout(), prompt, reasoning)
     with_reasoning = Rollout().append_turn(prompt, forced_reasoning)
-    # an empty observation continues the response; `logprobs` evaluates the last response, the answer
+    # an empty observation continues the response
     forced_answer = await actor.prefill_forced(with_reasoning, "", answer)
     with_answer = with_reasoning.append_turn(observation="", response=forced_answer)
-    logp = (await actor.logprobs(with_answer)).logp
+    logp = (await actor.logprobs(with_answer)).logp  # of the last response, the answer
     return fmean(map(exp, logp)) if logp else 0.0

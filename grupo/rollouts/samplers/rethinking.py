@@ -82,7 +82,7 @@ class ForcedRethinking(SamplerWrapper):
         min_tokens: Smallest number of generated tokens in a continuation that replaces a rollout.
         max_tokens: Largest number of generated tokens in a continuation that replaces a rollout.
         temperature: Factor by which the policy's temperature is multiplied in continuations. It is
-            no temperature of its own.
+            not a temperature itself.
         marker: Text, in lower case, by which a rollout that rethinks is recognised.
         success_threshold: A rollout with a higher reward is correct.
     """
@@ -132,7 +132,7 @@ class ForcedRethinking(SamplerWrapper):
         if rng.random() < self.cut_chance:
             open_rollout = cut_back(open_rollout, actor, self.cut_before)
         text = self.trigger(rollout.reward > self.success_threshold, rng)
-        # an empty observation continues the last response
+        # here and below, an empty observation continues the last response
         forced = await append_forced(actor, open_rollout, observation="", text=text)
         # marks the trigger as trained on, and stores the policy's log-probabilities of its tokens
         started = await with_trained_text(actor, forced)

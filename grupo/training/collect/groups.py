@@ -36,9 +36,9 @@ from grupo.training.collect.unfinished_groups import GroupInProgress, StepTokenL
 class CollectedGroups:
     """The groups that a step generated, and the groups that it trains on.
 
-    A group is sampled when its generation has ended in the step. A sampled group is kept if the
-    filter selects it; a filter may also change its rollouts. The step trains on the kept groups,
-    and on no other.
+    A group is sampled if its generation has ended in the step. A sampled group is kept if the
+    filter selects it. The filter, or the replay of stored rollouts, may also change the kept
+    groups. The step trains on the kept groups, and on no other.
 
     Args:
         sampled_groups: All groups that have ended; they may have unfinished rollouts.
