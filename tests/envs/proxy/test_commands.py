@@ -1,6 +1,7 @@
 """Agents that are programs: their environment, their ends, and what they leave behind."""
 
 import os
+import shlex
 import sys
 import time
 
@@ -33,7 +34,7 @@ def run(tmp_path):
     def play_program(lines, *texts, arguments="", **fields):
         path = tmp_path / "agent.py"
         path.write_text(PROGRAM + lines)
-        command = f"{sys.executable} {path} {arguments}"
+        command = f"{shlex.join([sys.executable, str(path)])} {arguments}"
         env = ProxyEnv(command, rewards=(LENGTH,), **fields)
         (rollout,) = play(env, texts, task=TASK)
         return rollout
