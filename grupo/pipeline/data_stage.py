@@ -58,13 +58,12 @@ def sampling_inputs(
     share_inference_servers(policy, ranks)  # all ranks generate with the same servers
     try:
         if policy.prompt_limit:
-            # `recipe.overlong` is the treatment of prompts that are too long: `error`, `drop` or
-            # `truncate`; `fit_prompts` takes several sources, and this call gives it one
-            sources, message = fit_prompts(recipe.overlong, policy.prompt_limit, tasks)
-            tasks = sources[0]
+            # `recipe.overlong` says what is done with prompts that are too long
+            (tasks,), message = fit_prompts(recipe.overlong, policy.prompt_limit, tasks)
             if message:
                 callback.on_message(message)
         check_tasks(policy, tasks)
+        # the engine gets the weights as they are; 0: no step has been trained
         policy.sync_weights(policy.weight_sync.snapshot(), version=0)
         num_tasks = min(max_tasks or len(tasks), len(tasks))
         yield SamplingInputs(policy, [tasks[i] for i in range(num_tasks)])
@@ -108,7 +107,7 @@ def read_data_file(folder: Path) -> Path:
     """
     summary: Mapping[str, Any] = strict_json.from_json((folder / SUMMARY_FILE).read_text())
     if "sha256" not in summary:
-        raise ConfigError(f"tasks: {str(folder)!r} holds no survey and no collection.")
+        raise ConfigError(f"tasks: {str(folder)!r} is no finished stage that writes data.")
     file = folder / str(summary["file"])
     if not file.exists() or _digest(file) != summary["sha256"]:
         raise CorruptRun(

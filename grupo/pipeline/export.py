@@ -21,11 +21,11 @@ RECIPE_FIELDS = ("env", "method", "aux_models")  # fields of a recipe with such 
 
 
 def write_stage_model(folder: Path, recipe: Recipe, callback: Callback) -> None:
-    """Write the model and the heads of a run's checkpoint, as `grupo export` does.
+    """Write the model and the heads from which a recipe's policy starts, as `grupo export` does.
 
     Args:
         folder: The folder of the stage.
-        recipe: A recipe whose policy starts from the checkpoint.
+        recipe: A recipe whose policy starts from the checkpoint of an earlier stage.
         callback: Receives a message about the result.
 
     Raises:
@@ -38,7 +38,7 @@ def write_stage_model(folder: Path, recipe: Recipe, callback: Callback) -> None:
     checkpoint = Path(policy.start.file).parent
     run = RunFolder.open(checkpoint.parent.parent)
     run.check_model_files()
-    # the data "file" of this stage is the folder of the model
+    # `new_data_file` also takes a folder, here that of the model
     with new_data_file(folder / EXPORT_FOLDER, {"seed": recipe.seed}) as path:
         policy_of(run.recipe, load_verified(checkpoint)).export(path)
     callback.on_message(f"The model was exported: {folder / EXPORT_FOLDER}")
@@ -51,9 +51,9 @@ def stages_used_as_models(recipe: Recipe) -> list[str]:
 
 
 def stages_used_as_rewards(recipe: Recipe) -> list[str]:
-    """The stages whose exported models score rollouts in the recipe's environment, by name.
+    """The names of the stages whose exported models score rollouts in a recipe's environment.
 
-    These stages are a subset of `stages_used_as_models`.
+    They are a subset of `stages_used_as_models`.
     """
     return list(_stage_names_in(recipe.env))
 

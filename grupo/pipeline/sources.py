@@ -42,8 +42,8 @@ class StageSource(Protocol):
         """The source of the tasks after the stage has ended.
 
         Args:
-            file: The file that the stage wrote.
-            recipe: The recipe of the stage.
+            file: The file that the earlier stage wrote.
+            recipe: The recipe of the earlier stage.
         """
         ...
 
@@ -104,7 +104,7 @@ class SurveyedTasks:
 
 @component
 class DrawnEvalTasks:
-    """The evaluation tasks that a run with this seed draws from `tasks` before training.
+    """The tasks that a run with the seed `seed` sets aside from `tasks` for evaluation.
 
     A later round of a pipeline has a seed of its own, but is evaluated on the tasks of the first
     round. Its recipe has this source, with the seed of the first round, as its `eval_tasks`.

@@ -202,9 +202,9 @@ class Learner:
     def evaluate(self, label: str) -> EvalResult:
         """Attempt the evaluation tasks, and record the scores in the state under `label`."""
         stopwatch = Stopwatch()
-        # rollouts that are generated ahead need the engine's weights, which the evaluation replaces
+        # first finish the rollouts that are generated ahead: the engine gets other weights
         self.rollout_queue.wait_all()
-        # the averages that the optimizers hold; the average of `recipe.ema` is not used here
+        # weights that an optimizer averages are evaluated; those of `recipe.ema` are not
         optimizers = self.state.optimizers.values()
         with use_averaged_weights(*optimizers), count_external_usage() as own_usage:
             self.policy.sync_weights(self.policy.weight_sync.snapshot(), self.state.step)

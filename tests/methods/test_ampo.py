@@ -1,7 +1,7 @@
 """AMPO: solutions in failing groups, chosen by how likely they make the answer."""
 
 import asyncio
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import log
 
 import pytest
@@ -10,6 +10,7 @@ from grupo.core.interfaces import TokenLogprobs
 from grupo.core.types import Response, RewardResult, Task
 from grupo.methods.ampo import ampo
 from grupo.rollouts.samplers import ComprehendedSolutions
+from grupo.rollouts.samplers.comprehended_solutions import comprehension
 from grupo.testing.batches import make_batch, perturb_logp
 
 # probability of each token of the answer "42" behind the reasoning of each teacher
@@ -77,6 +78,12 @@ def test_task_without_solutions_keeps_its_group():
     group = asyncio.run(ampo(64).sampler(bare, Verifier(), Student("41")))
     assert group.rewards == (0.0,) * 8
     assert ComprehendedSolutions(("tens", "pairs")).requires.columns == {"tens", "pairs"}
+
+
+@pytest.mark.parametrize("answer", ["", "  "])
+def test_no_solution_is_comprehended_where_the_answer_is_empty(answer):
+    task = replace(TASK, reference_answer=answer)
+    assert asyncio.run(comprehension(task, "by tens: 42", Verifier(), Student("41"))) == 0.0
 
 
 def test_two_solutions_among_eight_have_advantage_three_quarters():

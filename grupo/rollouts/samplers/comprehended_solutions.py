@@ -21,9 +21,9 @@ from grupo.rollouts.samplers.rescue import AttemptPrompts
 class ComprehendedSolutions:
     """Adds the solutions that the policy comprehends best to a group.
 
-    The comprehension of a solution is the mean probability of the tokens of the reference answer
-    after the prompt and the reasoning of the solution. The reasoning is the text before the last
-    occurrence of the answer. The solutions are scored like rollouts. Nothing is generated. The
+    The policy is given the prompt and the reasoning of a solution. The comprehension is the mean
+    probability that it then gives to the tokens of the reference answer. The reasoning is the text
+    before the last occurrence of the answer. Solutions are scored like rollouts, not generated. The
     policy did not sample the rollouts of solutions (`sampled=False`); their source is "expert".
 
     AMPO, Yuan et al. (arXiv:2510.02227).
@@ -60,7 +60,7 @@ class ComprehendedSolutions:
 async def comprehension(task: Task, solution: str, env: Env, actor: Actor) -> float:
     """Mean probability of the answer's tokens after the reasoning of a solution.
 
-    It is 0 if the context has no room for the answer.
+    It is 0 if the answer is empty, or if the context has no room for it.
 
     Args:
         task: A task with a reference answer.
@@ -69,8 +69,10 @@ async def comprehension(task: Task, solution: str, env: Env, actor: Actor) -> fl
         actor: Evaluates the log-probabilities of the answer.
     """
     answer = str(task.reference_answer).strip()
-    before_answer, found_answer, _ = solution.rpartition(answer)
-    reasoning = before_answer if found_answer else solution
+    if not answer:
+        return 0.0
+    before_answer, separator, _ = solution.rpartition(answer)
+    reasoning = before_answer if separator else solution
     prompt = await initial_observation(task, env)
     # `prefill_forced` builds a response from a given text
     forced_reasoning = await actor.prefill_forced(Rollout(), prompt, reasoning)
@@ -79,4 +81,4 @@ async def comprehension(task: Task, solution: str, env: Env, actor: Actor) -> fl
     forced_answer = await actor.prefill_forced(with_reasoning, "", answer)
     with_answer = with_reasoning.append_turn(observation="", response=forced_answer)
     logp = (await actor.logprobs(with_answer)).logp  # of the last response, the answer
-    return fmean(map(exp, logp)) if logp else 0.0
+    return fmean(map(exp, logp)) if logp else 0.0  # no `logp`: the answer did not fit

@@ -76,8 +76,8 @@ class ForcedRethinking(SamplerWrapper):
         trigger: Chooses the forced text.
         chance: Probability that a rollout is continued.
         cut_chance: Probability that the end of a continued rollout is first cut off.
-        cut_before: Texts at which the last response is cut, one after the other, each at its last
-            occurrence.
+        cut_before: The last response is cut before the last occurrence of the first of these texts;
+            what remains is cut before that of the second, and so on.
         max_per_group: Largest number of rollouts of a group that are replaced.
         min_tokens: Smallest number of generated tokens in a continuation that replaces a rollout.
         max_tokens: Largest number of generated tokens in a continuation that replaces a rollout.
@@ -132,7 +132,7 @@ class ForcedRethinking(SamplerWrapper):
         if rng.random() < self.cut_chance:
             open_rollout = cut_back(open_rollout, actor, self.cut_before)
         text = self.trigger(rollout.reward > self.success_threshold, rng)
-        # here and below, an empty observation continues the last response
+        # here and below, the observation is empty: the policy reads no text between two turns
         forced = await append_forced(actor, open_rollout, observation="", text=text)
         # marks the trigger as trained on, and stores the policy's log-probabilities of its tokens
         started = await with_trained_text(actor, forced)

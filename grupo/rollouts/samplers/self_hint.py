@@ -124,7 +124,8 @@ async def _generate_hint(prompt: Observation, hint_index: int, actor: Actor) -> 
 def add_and_mark_rejected_hints(group: Group, added_rollouts: Sequence[Rollout]) -> Group:
     """Add the hints and the rollouts with a hint to the group.
 
-    A hint without any rollout gets `hint_rejected` = 1.
+    A hint without any rollout, such as one after which the prompt is too long, gets `hint_rejected`
+    = 1.
     """
     with_hint = (r for r in added_rollouts if IS_HINT not in r.reward_terms)
     used_hints = {r.reward_terms[HINT_INDEX] for r in with_hint}
@@ -148,9 +149,8 @@ def with_self_hints(
     """Adds hints and rollouts with a hint to a group in which all rollouts are incorrect.
 
     The rollouts with a hint have the source "with_self_hint" and are trained with the hint in their
-    prompt. A hint is also rejected if it leaves no room for an answer. The reward of a hint stays
-    0; `HintRoleAdvantage` computes the value of a hint, in place of its reward, from the rollouts
-    with the same `hint_index`. HiLL, Xia et al. (arXiv:2604.00698).
+    prompt. The stored reward of a hint is 0. `HintRoleAdvantage` values a hint by the rollouts with
+    its `hint_index`. HiLL, Xia et al. (arXiv:2604.00698).
 
     Args:
         inner: The sampler of the rollouts without a hint.

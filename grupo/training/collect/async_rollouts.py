@@ -22,8 +22,8 @@ class GeneratedStep:
     """The groups of one step, with the counts of its generation.
 
     Args:
-        collected: The sampled groups, those of them that the filter kept, on which the step trains,
-            and the groups not finished in this step.
+        collected: All sampled groups; the kept groups, on which the step trains; and the groups
+            that are still unfinished.
         num_tasks_drawn: Number of tasks drawn in the run, up to and including this step.
         generated_tokens: Number of generated tokens (or denoising steps), by the role of the
             policy, such as `hinter` (`Rollout.role`).

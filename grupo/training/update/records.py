@@ -3,7 +3,7 @@
 Three kinds of number identify the parts of a step:
 
 - Index (`Rollout.index`): the number of a rollout among all rollouts that the step generated.
-- Position: the number of a rollout in the batch, whose rollouts are those of the kept groups.
+- Position: the number of a rollout among those of the kept groups, in the order of the batch.
 - Row: the number of a row of the batch. A rollout has one row for each of its contexts.
 """
 
@@ -27,7 +27,7 @@ SCALE = 10.0**DIGITS
 
 
 class ActionSignals(dict[int, dict[str, list[float]]]):
-    """Signals of the policy at each action of a batch: by row and by name, T numbers each.
+    """Signals of the policy at each action of a batch: `signals[row][name]` is a list of T numbers.
 
     T is the number of actions of a row. The signals of a row are from its last update. `ratio` is
     the log of the ratio, log pi - log pi_old. A row that the updater skips, such as one whose
@@ -103,7 +103,8 @@ class _TokenValues:
 
     def __call__(self, rollout: Rollout) -> list[dict[str, Any]]:
         """The values of each response; no values for a rollout that is not in the batch."""
-        spans = response_spans(rollout)  # (number among the rollout's own rows, columns)
+        # for each response: which of the rollout's rows holds it, and its slice of that row
+        spans = response_spans(rollout)
         position = self.position_of_index.get(rollout.index, -1)
         rows = self.rows_of_position.get(position)
         return [self._values_at(rows[i], columns) if rows else {} for i, columns in spans]
@@ -121,7 +122,10 @@ class _TokenValues:
 
 
 def _response_keys(rollout: Rollout) -> list[tuple[int, int]]:
-    """The turn and the random stream of each response. A shared response has the same key."""
+    """A key of each response, which is equal for a response that several rollouts share.
+
+    It is the turn, with the response's random stream, or its identity if it has none.
+    """
     return [(i, response.rng_key or id(response)) for i, (_, response) in enumerate(rollout.turns)]
 
 
