@@ -5,14 +5,15 @@ import json
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import urlsplit
-
-import aiohttp
 
 from grupo.inference.background import run
 from grupo.inference.engine_errors import EngineError, TransientServerError
 from grupo.util.errors import ConfigError
+
+if TYPE_CHECKING:
+    import aiohttp  # an extra: imported where a server is called
 
 TRANSIENT_STATUSES = (408, 425, 429)  # statuses below 500 that are not the request's fault
 JsonBody = Mapping[str, Any]
@@ -36,7 +37,7 @@ class HTTPClient:
     """
 
     url: str
-    session: aiohttp.ClientSession
+    session: "aiohttp.ClientSession"
 
     @property
     def name(self) -> str:
@@ -67,6 +68,8 @@ class HTTPClient:
 
     async def _send(self, path: str, body: JsonBody | None) -> tuple[int, bytes]:
         """Status and content of the response."""
+        import aiohttp
+
         method = "GET" if body is None else "POST"
         address = self.url.rstrip("/") + path
         request = self.session.request(method, address, json=body, allow_redirects=False)
@@ -90,8 +93,10 @@ Send = Callable[[HTTPClient, JsonBody], Awaitable[T]]
 
 
 @asynccontextmanager
-async def open_session(num_connections: int) -> AsyncGenerator[aiohttp.ClientSession]:
+async def open_session(num_connections: int) -> AsyncGenerator["aiohttp.ClientSession"]:
     """Connections to a server; `in_time` limits the waiting, not aiohttp's default of 300 s."""
+    import aiohttp
+
     connector = aiohttp.TCPConnector(limit=num_connections)
     no_timeout = aiohttp.ClientTimeout()
     async with aiohttp.ClientSession(connector=connector, timeout=no_timeout) as session:
