@@ -66,7 +66,7 @@ class AskArgs:
         if columns and not self.rewards:
             raise ConfigError("column: no reward reads it. Add --reward file.py:function.")
         env = SingleTurn(reward_terms(self.rewards)) if self.rewards else None
-        policy, name = self._load()
+        policy, name = self.load()
         if not isinstance(policy, CausalPolicy):
             kind = type(policy).__name__.removesuffix("Policy")
             raise ConfigError(f"run: {self.source!r} is a {kind}. Allowed: a language model.")
@@ -79,8 +79,8 @@ class AskArgs:
             raise ConfigError(f"system: {self.source!r} has no chat template. Leave it out.")
         return Conversation(policy, actor, name, self.system, is_chat, env, columns)
 
-    def _load(self) -> tuple[Policy, str]:
-        """The policy, and its name for the user."""
+    def load(self) -> tuple[Policy, str]:
+        """The policy with its limits and sampling, and its name for the user."""
         folder = parse_option(parse_path, "run", self.source)
         if (folder / RECIPE_FILE).is_file() or stage_folders(folder):
             run = last_run(folder)
@@ -92,7 +92,7 @@ class AskArgs:
                 f"checkpoint and weights are of a run, and {self.source!r} is none. Allowed: a"
                 " run's folder."
             )
-        recipe = with_model(quickstart.RECIPE.replace(policy=CausalLM("tiny")), self.source)
+        recipe = with_model(quickstart.RECIPE.replace(policy=CausalLM(self.source)), self.source)
         return self._with_options(recipe).policy.build(), self.source
 
     def _with_options(self, recipe: Recipe) -> Recipe:

@@ -1,8 +1,9 @@
 """The command `grupo serve`."""
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
+from inspect import signature
 from typing import TYPE_CHECKING, Annotated
 
 from typer import Argument, Option
@@ -49,6 +50,7 @@ GpusOption = Annotated[
 LoraRankOption = Annotated[
     int, Option(help="Largest rank of adapters that runs send alone; 0: they send merged weights.")
 ]
+OPENAI_ARGUMENTS = ("model", "port", "openai", "max_new_tokens")
 DryRunOption = Annotated[bool, Option("--dry-run", help="Print the commands and exit.")]
 
 
@@ -69,22 +71,13 @@ def serve(
     max_new_tokens: MaxNewTokensOption = None,
 ) -> None:
     """Run vLLM servers that generate for runs, `Vllm(urls=…)`; or serve a model to agents."""
+    given = locals()
     if openai:
-        vllm_options = {
-            "tensor-parallel": tensor_parallel != 1,
-            "data-parallel": data_parallel != 1,
-            "bind": bind != "127.0.0.1",
-            "dtype": dtype != "bfloat16",
-            "python": bool(python),
-            "lora-rank": bool(lora_rank),
-            "ray": bool(ray),
-            "gpus": gpus is not None,
-            "dry-run": dry_run,
-            f"options {more}": bool(more),
-        }
-        _serve_openai(
-            model, port, max_new_tokens, [x for x, given in vllm_options.items() if given]
-        )
+        for name, parameter in signature(serve).parameters.items():
+            if name not in OPENAI_ARGUMENTS and given[name] != parameter.default:
+                option = f"options {more}" if name == "more" else name.replace("_", "-")
+                raise ConfigError(f"{option}: of vLLM only. Leave it out, or leave --openai out.")
+        _serve_openai(model, port, max_new_tokens)
         return
     if max_new_tokens is not None:
         raise ConfigError("max-new-tokens: vLLM takes it from each request. Allowed: --openai.")
@@ -120,27 +113,22 @@ def serve(
         run_servers(options)
 
 
-def _serve_openai(
-    model: str, port: int, max_new_tokens: int | None, vllm_options: Sequence[str]
-) -> None:
+def _serve_openai(model: str, port: int, max_new_tokens: int | None) -> None:
     """Serve a model or a run to clients of OpenAI until Ctrl-C."""
-    if vllm_options:
-        raise ConfigError(f"{vllm_options[0]}: of vLLM only. Leave it out, or leave --openai out.")
-    from grupo.cli.build_recipe import RecipeArgs
+    from grupo.cli.ask_args import AskArgs
     from grupo.models.causal_actor import CausalActor
     from grupo.util.event_loop import run_coroutine
     from grupo.util.optional_deps import optional_dependency
 
     with optional_dependency("aiohttp", "proxy"):
         from grupo.envs.proxy.served_policy import serve_policy
-    fields = (("policy.max_new_tokens", str(max_new_tokens)),) if max_new_tokens else ()
-    policy = RecipeArgs(model=model, fields=fields)().policy.build()
+    policy, name = AskArgs(model, max_new_tokens=max_new_tokens or 0).load()
     actor = policy.actor(0)
     if not isinstance(actor, CausalActor):
         raise ConfigError(f"model: {model} is no language model. Allowed: a causal one.")
 
     def announce(variables: Mapping[str, str]) -> None:
-        print_line(f"{model} answers at {variables['OPENAI_BASE_URL']} until Ctrl-C. For clients:")
+        print_line(f"{name} answers at {variables['OPENAI_BASE_URL']} until Ctrl-C. For clients:")
         print_line(f"export {' '.join(f'{name}={value}' for name, value in variables.items())}")
 
     run_coroutine(serve_policy(actor, port, announce))
