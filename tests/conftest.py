@@ -8,6 +8,7 @@ import pytest
 import torch
 from jaxtyping import install_import_hook
 
+from tests.helpers.captured_logs import caplog  # noqa: F401  # a fixture
 from tests.helpers.user_home import USER_HOME
 
 # modules whose signatures have tensor shapes; components are typed float where schedules may stand
@@ -37,7 +38,7 @@ def pytest_collection_finish() -> None:
 @pytest.fixture(autouse=True)
 def seeded() -> None:
     """Seed torch's own generator, for tests that draw from it implicitly."""
-    torch.manual_seed(0)
+    torch.default_generator.manual_seed(0)  # torch.manual_seed would keep three tracebacks
 
 
 @pytest.fixture

@@ -4,6 +4,7 @@ Those of recipes, rows, servers and models run in `grupo.util.linear_patterns`.
 """
 
 import ast
+import re
 from collections.abc import Iterator
 
 import pytest
@@ -128,7 +129,7 @@ def test_patterns_are_constants_of_the_package():
     variable = [
         f"{name}:{line}"
         for name, source in files()
-        if "re." in source
+        if re.search(r"\b(re|regex)\.", source)
         for function, line in variable_patterns(source)
         if (name, function) not in EXCEPTIONS
     ]
@@ -137,7 +138,8 @@ def test_patterns_are_constants_of_the_package():
 
 def test_functions_of_re_are_called_by_their_full_names():
     for name, source in files():
-        for node in ast.walk(ast.parse(source)) if " re" in source else ():
+        is_imported = re.search(r"^\s*(from|import)\b.*\b(re|regex)\b", source, re.MULTILINE)
+        for node in ast.walk(ast.parse(source)) if is_imported else ():
             module = node.module if isinstance(node, ast.ImportFrom) else ""
             aliases = node.names if isinstance(node, ast.Import) else ()
             renamed = [

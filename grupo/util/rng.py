@@ -43,5 +43,11 @@ def _shift(x: Tensor, bits: int) -> Tensor:
 
 
 def seed_torch(key: int, *label: object) -> None:
-    """Seed torch's own generators, for modules inside a model that draw from them."""
-    torch.manual_seed(derive_key(key, *label))
+    """Seed torch's own generators, for modules inside a model that draw from them.
+
+    Without an accelerator only the CPU's is seeded: at each call `torch.manual_seed` would keep
+    three tracebacks, for devices that may be initialised later.
+    """
+    accelerated = torch.accelerator.is_available()
+    generators = torch if accelerated else torch.default_generator
+    generators.manual_seed(derive_key(key, *label))

@@ -19,6 +19,7 @@ import hypothesis  # noqa: F401  its plugin imports it at the end: trio's warnin
 import pytest
 
 CHUNK = 40  # tests of one file that a process takes at a time
+OWN_PROCESS = {"rank_processes", "training_process"}  # fixtures that start one, for seconds
 INDEX = struct.Struct("i")
 
 
@@ -39,24 +40,32 @@ class Worker:
 
 
 class Sender:
-    """Sends what pytest reports about tests through a pipe."""
+    """Sends what pytest reports about tests through a pipe.
+
+    Of a phase that passed without output, only the duration is sent.
+    """
 
     def __init__(self, config: pytest.Config, pipe: Connection) -> None:
         self.config = config
         self.pipe = pipe
+        self.passed: list[tuple[str, float]] = []  # phase, seconds
 
     def pytest_runtest_logstart(self, nodeid: str, location: Any) -> None:
         """A test begins."""
+        self.passed = []
         self.pipe.send(("start", nodeid, location))
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """A phase of a test has ended."""
+        if report.passed and report.when and not report.sections:
+            self.passed.append((report.when, report.duration))
+            return
         to_serializable = self.config.hook.pytest_report_to_serializable
         self.pipe.send(("report", to_serializable(config=self.config, report=report)))
 
     def pytest_runtest_logfinish(self, nodeid: str, location: Any) -> None:
         """A test has ended."""
-        self.pipe.send(("finish", nodeid, location))
+        self.pipe.send(("finish", nodeid, location, self.passed))
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -70,8 +79,7 @@ def pytest_runtestloop(session: pytest.Session) -> bool | None:
     forks = session.config.option.forks
     if forks < 2 or session.config.option.collectonly or session.testsfailed:
         return None
-    files = [list(items) for _, items in groupby(session.items, key=lambda item: item.path)]
-    chunks = [file[i : i + CHUNK] for file in files for i in range(0, len(file), CHUNK)]
+    chunks = list(_chunks(session.items))
     queue = _filled_queue(len(chunks))
     gc.freeze()  # a collection of garbage would write to, and so copy, the memory of all tests
     workers: dict[Any, Worker] = {}
@@ -89,6 +97,21 @@ def pytest_runtestloop(session: pytest.Session) -> bool | None:
         for worker in workers.values():
             worker.stop()
     return True
+
+
+def _chunks(tests: Sequence[pytest.Item]) -> Iterator[Sequence[pytest.Item]]:
+    """Tests that one process takes at a time; first those that share a process of their own."""
+    for fixture in OWN_PROCESS:
+        yield [test for test in tests if fixture in _fixtures(test)]
+    others = [test for test in tests if not OWN_PROCESS & _fixtures(test)]
+    for _, tests_of_file in groupby(others, key=lambda test: test.path):
+        file = list(tests_of_file)
+        yield from (file[i : i + CHUNK] for i in range(0, len(file), CHUNK))
+
+
+def _fixtures(test: pytest.Item) -> set[str]:
+    """The names of the fixtures that a test requests."""
+    return set(getattr(test, "fixturenames", ()))
 
 
 def _filled_queue(num_chunks: int) -> int:
@@ -156,6 +179,12 @@ def _report(session: pytest.Session, worker: Worker) -> None:
         report = hook.pytest_report_from_serializable(config=session.config, data=content[0])
         hook.pytest_runtest_logreport(report=report)
     elif kind == "finish":
-        hook.pytest_runtest_logfinish(nodeid=content[0], location=content[1])
+        nodeid, location, passed = content
+        for phase, seconds in passed:
+            report = pytest.TestReport(
+                nodeid, location, {}, "passed", None, phase, duration=seconds
+            )
+            hook.pytest_runtest_logreport(report=report)
+        hook.pytest_runtest_logfinish(nodeid=nodeid, location=location)
     else:
         worker.finished = True

@@ -1,7 +1,8 @@
 """The import graph of a package, read from its source: which module imports which."""
 
 import ast
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
 from pathlib import Path
 
 Graph = Mapping[str, set[str]]
@@ -92,11 +93,14 @@ def _imports(path: Path, sources: Mapping[str, Path]) -> Iterator[str]:
             yield name
 
 
-def _imported_names(path: Path) -> Iterator[str]:
+@cache
+def _imported_names(path: Path) -> Sequence[str]:
     """Dotted names of imports: `from a.b import c` gives `a.b.c`."""
+    names: list[str] = []
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.ImportFrom):
             assert node.level == 0, f"{path}: relative import"
-            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+            names += [f"{node.module}.{alias.name}" for alias in node.names]
         elif isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
+            names += [alias.name for alias in node.names]
+    return names
