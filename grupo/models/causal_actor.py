@@ -137,8 +137,15 @@ class CausalActor:
         responses = next_token_responses(
             self.chat_tokenizer, self.stop_conditions.for_request(request), reply, open_tokens
         )
-        given = {"observation": tokens, "policy_version": self.policy_version}
-        responses = [replace(response, **given) for response in responses]
+        responses = [
+            replace(
+                response,
+                observation=tokens,
+                rng_key=self.rng_key,
+                policy_version=self.policy_version,
+            )
+            for response in responses
+        ]
         return [as_fork(response) if rewrites else response for response in responses]
 
     async def predict_head(self, rollout: Rollout, head: str) -> float:
