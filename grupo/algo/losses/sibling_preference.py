@@ -43,8 +43,9 @@ def visit_smoothed(z: Float[Tensor, "K"], noise: Float[Tensor, "K"], beta: float
 class SiblingPreference(Loss):
     """DPO on siblings of a search tree, with label smoothing by their visits, (N, T).
 
-    The label smoothing of a pair is a = min(N_l / (N_w + N_l), 1/2). N_w and N_l are the visits of the chosen and the rejected step: the reward term "visits". The
-    loss is the mean over the pairs of a group, see `numbered_pairs`; 0 for a group without a pair.
+    The label smoothing of a pair is a = min(N_l / (N_w + N_l), 1/2). N_w and N_l are the visits of
+    the chosen and the rejected step: the reward term "visits". The loss is the mean over the pairs
+    of a group, see `numbered_pairs`; 0 for a group without a pair.
     Source: MCTS-DPO, Xie et al., arXiv:2405.00451.
 
     Args:
