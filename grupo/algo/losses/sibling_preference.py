@@ -45,7 +45,8 @@ class SiblingPreference(Loss):
 
     The label smoothing of a pair is a = min(N_l / (N_w + N_l), 1/2). N_w and N_l are the visits of
     the chosen and the rejected step: the reward term "visits". The loss is the mean over the pairs
-    of a group, see `numbered_pairs`; 0 for a group without a pair.
+    of a group, see `numbered_pairs`; 0 for a group without a pair. Siblings of equal visits have no
+    gradient while z = 0, so that only a search which prefers the better step teaches it.
     Source: MCTS-DPO, Xie et al., arXiv:2405.00451.
 
     Args:

@@ -163,7 +163,7 @@ PAPER = Paper(
     kind="sampler",
     use="Answers have steps, a verifier scores whole answers, and pairs shall show which step.",
     tags=("tree", "preferences", "process-reward"),
-    checked=("golden",),
+    checked=("golden", "run"),
     catalogue=("mcts-dpo",),
     source=Source(
         "third_party",
@@ -174,11 +174,14 @@ PAPER = Paper(
         "The policy's evaluation of its own steps, which the release adds to the outcome.",
         "Rewards of steps and their discounted back-up in the search: back_up_discounted is tested,"
         " the sampler backs up means.",
-        "The comparison with GRPO at equal tokens.",
+        "The loss as a method of its own: Method(sampler=TreePairs(), loss=SiblingPreference()).",
+        "The comparison with GRPO at equal tokens, and any run of a pretrained model.",
     ),
     deviations=("16 iterations, 3 branches and a depth of 3; the release has 64, and 3 or 4.",),
     shown=(
         "tests/rollouts/samplers/test_tree_pairs.py"
         "::test_siblings_of_the_best_path_are_pairs_from_their_first_difference",
+        "tests/rollouts/samplers/test_tree_pairs_training.py"
+        "::test_pairs_of_siblings_raise_the_reward_of_a_language_model",
     ),
 )
