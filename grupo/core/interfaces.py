@@ -38,7 +38,8 @@ class Actor(Protocol):
         """Number of items generated so far through this actor and all its forks, by role.
 
         Every item that the inference engine generated counts once, also if its rollout failed,
-        was cut, or was not returned by the sampler.
+        was cut, or was not returned by the sampler. A call of `next_tokens` counts as one item: it
+        costs the engine one step of decoding.
         """
         ...
 
@@ -107,6 +108,20 @@ class Actor(Protocol):
         """Log-probabilities and entropies of the last response in its context; generates nothing.
 
         Items beyond the model's context length are not scored.
+        """
+        ...
+
+    async def next_tokens(
+        self, rollout: Rollout, observation: Observation, k: int
+    ) -> Sequence[Response]:
+        """The `k` likeliest next tokens, likeliest first, each as a response of one item.
+
+        Its `logp` is the log-probability of the token in nats under the sampling temperature,
+        without top_k, top_p and min_p, over the whole vocabulary. Its `finish_reason` is "end" or
+        "stop" if the response ends with the token, otherwise "length". Appended to the rollout in
+        answer to `observation`, it is continued by the observation "".
+
+        Empty if the context is full, or if the open response has as many tokens as a response may.
         """
         ...
 

@@ -20,6 +20,7 @@ class Request:
         max_new_tokens: limit of this answer, in addition to the engine's.
         num_scored: how many tokens at the end of `tokens` to score; nothing is then generated.
         aux_head: name of an auxiliary head to evaluate after `tokens`; nothing is then generated.
+        num_likeliest: how many of the likeliest next tokens to return; nothing is then generated.
         role: role of the rollout, by which generated tokens are counted.
     """
 
@@ -30,7 +31,13 @@ class Request:
     max_new_tokens: int = 1 << 30
     num_scored: int = 0
     aux_head: str = ""
+    num_likeliest: int = 0
     role: str = ""
+
+    @property
+    def generates(self) -> bool:
+        """Whether the reply is an answer."""
+        return not (self.num_scored or self.aux_head or self.num_likeliest)
 
 
 @dataclass(frozen=True)
@@ -39,7 +46,7 @@ class Reply:
 
     Args:
         tokens: the generated tokens.
-        logp: log-probability of each generated or scored token, in nats.
+        logp: log-probability of each generated, scored or next token, in nats.
         finish_reason: "end" (a stop token), "stop" (a stop string) or "length".
         entropy: of the distribution of each scored token, in nats.
         head_value: output of the auxiliary head.
@@ -47,6 +54,7 @@ class Reply:
             tokens; empty if all have the weights of the engine.
         routes: experts that routers chose for each token of prompt and answer but the last one, as
             `encode_routes` writes them; "" if they are not recorded.
+        next_tokens: the likeliest next tokens, likeliest first.
     """
 
     tokens: tuple[int, ...] = ()
@@ -56,11 +64,12 @@ class Reply:
     head_value: float = 0.0
     parts: tuple[tuple[int, int], ...] = ()
     routes: str = ""
+    next_tokens: tuple[int, ...] = ()
 
     @property
     def num_generated(self) -> int:
-        """Number of generated tokens."""
-        return len(self.tokens)
+        """Number of generated tokens; next tokens cost the engine as much as one."""
+        return len(self.tokens) + bool(self.next_tokens)
 
 
 @dataclass(frozen=True)
@@ -112,7 +121,17 @@ def canonical_order(requests: Sequence[Request]) -> list[int]:
 
 
 def check_generate_only(requests: Sequence[Request], engine_name: str) -> None:
-    """Raises ConfigError if a request scores tokens, for engines that can only generate."""
+    """Raises ConfigError if a request does not generate, for engines that can only generate."""
+    check_scores_nothing(requests, engine_name)
+    if any(request.num_likeliest for request in requests):
+        raise ConfigError(
+            f"turn_strategy: {engine_name} has no likeliest next tokens."
+            " Allowed: a causal language model, such as CausalLM."
+        )
+
+
+def check_scores_nothing(requests: Sequence[Request], engine_name: str) -> None:
+    """Raises ConfigError if a request scores tokens, for engines that cannot."""
     if any(request.num_scored for request in requests):
         raise ConfigError(
             f"sampler: {engine_name} cannot score given tokens."

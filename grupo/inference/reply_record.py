@@ -54,7 +54,7 @@ class RecordedReply:
         """The reply that `to_data` returned."""
         fields, is_complete = data
         values: dict[str, Any] = {**fields}
-        for name in ("tokens", "logp", "entropy"):
+        for name in ("tokens", "logp", "entropy", "next_tokens"):
             values[name] = tuple(fields[name])
         values["parts"] = tuple((version, count) for version, count in fields["parts"])
         return cls(Reply(**values), is_complete)
@@ -136,7 +136,7 @@ class RecordingBatcher(ContinuingBatcher):
     async def _generate(self, request: Request, begun: Reply) -> RecordedReply:
         """The answer `begun`, continued by the tokens that this step allows."""
         limit = self.stop_conditions.remaining_tokens(request)
-        if request.num_scored or request.aux_head or limit <= 0:
+        if not request.generates or limit <= 0:
             return RecordedReply(await self.record.running(self.batcher(request)))
         count = min(limit - len(begun.tokens), self.record.tokens_left(request.rng_key))
         if count <= 0:

@@ -18,7 +18,7 @@ from grupo.core.dtypes import DTYPES
 from grupo.inference import background, vllm_worker
 from grupo.inference import vllm_protocol as protocol
 from grupo.inference.background import Put
-from grupo.inference.base import Reply, Request, StopConditions, check_generate_only
+from grupo.inference.base import Reply, Request, StopConditions, check_scores_nothing
 from grupo.inference.engine_errors import EngineError
 from grupo.inference.http_client import HTTPClient, open_session
 from grupo.inference.request_routing import PromptHomes
@@ -99,7 +99,8 @@ class VllmEngine:
         server fails, replies that have arrived are kept and only the missing ones are requested
         again.
         """
-        check_generate_only(requests, "vllm")
+        check_scores_nothing(requests, "vllm")
+        protocol.check_num_likeliest(requests)
         for sampling in dict.fromkeys(request.sampling for request in requests):
             protocol.check_sampling(sampling)
         with self.lock:

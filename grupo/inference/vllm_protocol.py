@@ -16,6 +16,7 @@ from grupo.util.rng import derive_key
 
 MIN_TEMPERATURE = 0.01  # vLLM raises lower temperatures to this value
 MIN_LOGP = -9999.0  # vLLM's log-probability of impossible tokens
+MAX_LIKELIEST = 20  # default of a server's --max-logprobs
 LOGP_TOLERANCE = 1e-3  # rounding may raise a log-probability above 0 by this much
 
 
@@ -29,6 +30,16 @@ def check_sampling(sampling: Sampling) -> None:
     if sampling.temperature < MIN_TEMPERATURE:
         raise ConfigError(
             f"temperature: {sampling.temperature}. Allowed with Vllm: {MIN_TEMPERATURE} or more."
+        )
+
+
+def check_num_likeliest(requests: Sequence[Request]) -> None:
+    """Raises ConfigError if a server may refuse the number of likeliest tokens of a request."""
+    most = max((request.num_likeliest for request in requests), default=0)
+    if most > MAX_LIKELIEST:
+        raise ConfigError(
+            f"turn_strategy: it reads the {most} likeliest next tokens. Allowed with Vllm: at most"
+            f" {MAX_LIKELIEST}, the default of the server's --max-logprobs."
         )
 
 
@@ -84,7 +95,7 @@ def request_body(
         "include_stop_str_in_output": True,
         "skip_special_tokens": False,
         "add_special_tokens": False,
-        "logprobs": 0,  # of the sampled token alone
+        "logprobs": request.num_likeliest,  # 0: of the sampled token alone
         "return_tokens_as_token_ids": True,
         "cache_salt": weights.version or "none",
         **({"model": weights.adapter} if weights.adapter else {}),
@@ -109,7 +120,22 @@ async def request_completion(client: HTTPClient, body: JsonBody) -> Reply:
         errors.insert(0, f"it belongs to request {request_id}, not {body['request_id']}")
     if errors:
         raise TransientServerError(f"{client.name} returned an invalid completion ({errors[0]})")
-    return reply
+    return _likeliest(client, choice, body["logprobs"]) if body["logprobs"] else reply
+
+
+def _likeliest(client: HTTPClient, choice: JsonBody, count: int) -> Reply:
+    """The likeliest first tokens of a completion; the server adds the one that it sampled."""
+    tops = choice["logprobs"].get("top_logprobs")
+    if not tops:
+        raise ConfigError(
+            f"turn_strategy: {client.name} returned no log-probabilities of the likeliest tokens."
+            " Allowed: a server whose completions have top_logprobs, as vLLM's do."
+        )
+    pairs = [(int(name.removeprefix("token_id:")), float(p)) for name, p in tops[0].items()]
+    possible = sorted((-p, token) for token, p in pairs if p > MIN_LOGP)[:count]
+    return Reply(
+        logp=tuple(-p for p, _ in possible), next_tokens=tuple(token for _, token in possible)
+    )
 
 
 def _reply_errors(reply: Reply, body: JsonBody) -> list[str]:

@@ -1,6 +1,6 @@
 """Inference engine that also answers requests for predictions of auxiliary heads."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -9,6 +9,7 @@ from torch import Tensor
 from grupo.inference.base import Engine, Reply, Request, canonical_order
 from grupo.models.aux_heads import AuxHeads
 from grupo.models.evaluator import Evaluator
+from grupo.util.errors import ConfigError, suggest
 
 
 @dataclass(frozen=True)
@@ -43,6 +44,7 @@ class AuxHeadEngine:
     def _predict(self, requests: Sequence[Request]) -> Sequence[float]:
         if not requests:
             return []
+        self._check_names({request.aux_head for request in requests})
         self.evaluator.model.eval()
         length = torch.tensor([len(request.tokens) for request in requests])
         rows = [torch.tensor(request.tokens) for request in requests]
@@ -52,6 +54,12 @@ class AuxHeadEngine:
             head_names = [requests[i].aux_head for i in batch.tolist()]
             values[batch] = self._predict_batch(token[batch], length[batch], head_names).double()
         return values.tolist()
+
+    def _check_names(self, names: Collection[str]) -> None:
+        known = self.aux_heads.names
+        for name in sorted(set(names) - known):
+            allowed = suggest(name, known) if known else "Allowed: none, because it has no heads."
+            raise ConfigError(f"head: {name!r} is no auxiliary head of the policy. {allowed}")
 
     def _predict_batch(self, token: Tensor, length: Tensor, head_names: Sequence[str]) -> Tensor:
         names = dict.fromkeys(head_names)

@@ -1,6 +1,6 @@
 """Actor of a causal language model: encodes observations and requests answers."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import accumulate
@@ -24,6 +24,7 @@ from grupo.models.chat_tokenizer import ChatTokenizer
 from grupo.models.context import context_tokens, open_response_tokens
 from grupo.models.demonstrations import demonstration_rollout
 from grupo.models.model_calls import answer_call
+from grupo.models.next_tokens import next_token_responses
 from grupo.models.text_choice import draw_text
 from grupo.util.errors import ConfigError
 from grupo.util.rng import derive_key, make_rng
@@ -114,6 +115,38 @@ class CausalActor:
             Request(tokens, self.rng_key, self.sampling, num_scored=num_scored)
         )
         return TokenLogprobs(reply.logp, reply.entropy, log(len(self.chat_tokenizer.tokenizer)))
+
+    async def next_tokens(
+        self, rollout: Rollout, observation: Observation, k: int
+    ) -> Sequence[Response]:
+        tokens, rewrites = self.chat_tokenizer.encode_turn(rollout, observation)
+        open_tokens = () if tokens else open_response_tokens(rollout)
+        if len(open_tokens) >= min(self.max_new_tokens, self.stop_conditions.max_new_tokens):
+            return ()
+        context = () if rewrites else context_tokens(rollout)
+        request = Request(
+            (*context, *tokens),
+            self.rng_key,
+            Sampling(self.sampling.temperature),
+            self.stop_strings,
+            1,
+            num_likeliest=k,
+            role=rollout.role,
+        )
+        reply = await self.batcher(request)
+        responses = next_token_responses(
+            self.chat_tokenizer, self.stop_conditions.for_request(request), reply, open_tokens
+        )
+        responses = [
+            replace(
+                response,
+                observation=tokens,
+                rng_key=self.rng_key,
+                policy_version=self.policy_version,
+            )
+            for response in responses
+        ]
+        return [as_fork(response) if rewrites else response for response in responses]
 
     async def predict_head(self, rollout: Rollout, head: str) -> float:
         tokens = context_tokens(rollout)

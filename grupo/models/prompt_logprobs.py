@@ -1,6 +1,6 @@
-"""Engine that also scores given tokens: their log-probabilities under the sampling weights."""
+"""Engine that also scores given tokens and returns the likeliest next tokens."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -45,7 +45,8 @@ class HiddenStateReader(Protocol):
 class PromptLogprobEngine:
     """Generate with `engine`; score the last tokens of requests with `num_scored`.
 
-    A request that is longer than the model's context gets an empty reply.
+    Requests with `num_likeliest` get the likeliest next tokens. A request that is longer than the
+    model's context, or leaves no room for a next token, gets an empty reply.
 
     Args:
         engine: generates answers.
@@ -62,28 +63,35 @@ class PromptLogprobEngine:
     @torch.no_grad()
     def __call__(self, requests: Sequence[Request]) -> Iterator[tuple[int, Reply]]:
         """Replies with the indices of their requests, in any order."""
-        generate = [i for i, request in enumerate(requests) if not request.num_scored]
+        generate = [i for i, request in enumerate(requests) if request.generates]
         for i, reply in self.engine([requests[i] for i in generate]):
             yield generate[i], reply
-        score = [request.num_scored > 0 for request in requests]
-        fits = [len(r.tokens) <= self.stop_conditions.context_length for r in requests]
-        for i in range(len(requests)):
-            if score[i] and not fits[i]:
+        room = [self.stop_conditions.context_length - len(r.tokens) for r in requests]
+        fits = [n >= (r.num_likeliest > 0) for n, r in zip(room, requests, strict=True)]
+        for i, request in enumerate(requests):
+            if not (request.generates or fits[i]):
                 yield i, Reply()
         for group in batchable_groups(requests):
-            if scored := [i for i in group if score[i] and fits[i]]:
-                yield from self._score_group([requests[i] for i in scored], scored)
+            fitting = [i for i in group if fits[i]]
+            if scored := [i for i in fitting if requests[i].num_scored]:
+                yield from self._evaluate(self._score, [requests[i] for i in scored], scored)
+            if open_rows := [i for i in fitting if requests[i].num_likeliest]:
+                prompts = [requests[i] for i in open_rows]
+                yield from self._evaluate(self._likeliest, prompts, open_rows)
 
-    def _score_group(
-        self, requests: Sequence[Request], indices: Sequence[int]
+    def _evaluate(
+        self,
+        compute: Callable[[Sequence[Request], Tensor, Tensor], Iterator[Reply]],
+        requests: Sequence[Request],
+        indices: Sequence[int],
     ) -> Iterator[tuple[int, Reply]]:
-        """Score requests with equal sampling parameters, in micro-batches."""
+        """Replies to requests with equal sampling parameters, in micro-batches."""
         self.evaluator.model.eval()
         token = pad_sequence([torch.tensor(r.tokens) for r in requests], batch_first=True)
         length = torch.tensor([len(r.tokens) for r in requests])
         for rows in self.evaluator.microbatches(token, length, TOKENS_PER_BATCH):
             batch = [requests[i] for i in rows.tolist()]
-            replies = self._score(batch, token[rows], length[rows])
+            replies = compute(batch, token[rows], length[rows])
             yield from zip((indices[i] for i in rows.tolist()), replies, strict=True)
 
     def _score(self, requests: Sequence[Request], token: Tensor, length: Tensor) -> Iterator[Reply]:
@@ -99,3 +107,15 @@ class PromptLogprobEngine:
         logps, entropies = (signals[name].float().cpu().split(counts) for name in signals)
         for logp, entropy in zip(logps, entropies, strict=True):
             yield Reply((), tuple(logp.tolist()), "given", tuple(entropy.tolist()))
+
+    def _likeliest(
+        self, requests: Sequence[Request], token: Tensor, length: Tensor
+    ) -> Iterator[Reply]:
+        hidden = self.evaluator.hidden_states(token, length, torch.arange(len(token)), length - 1)
+        logits = self.lm_head(hidden.values)
+        logp = requests[0].sampling(logits, logits.argmax(-1)).log_softmax(-1)
+        values, tokens = logp.sort(dim=-1, descending=True, stable=True)
+        for i, request in enumerate(requests):
+            count = min(request.num_likeliest, int((values[i] > -torch.inf).sum()))
+            top = tuple(values[i, :count].tolist())
+            yield Reply(logp=top, next_tokens=tuple(tokens[i, :count].tolist()))

@@ -1,7 +1,7 @@
 """Actor of several policies, which dispatches by the role of a rollout."""
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from random import Random
 
@@ -74,6 +74,11 @@ class RoleActor:
 
     async def logprobs(self, rollout: Rollout) -> TokenLogprobs:
         return await self._actor_of(rollout).logprobs(rollout)
+
+    async def next_tokens(
+        self, rollout: Rollout, observation: Observation, k: int
+    ) -> Sequence[Response]:
+        return await self._actor_of(rollout).next_tokens(rollout, observation, k)
 
     def truncate(self, rollout: Rollout, num_items: int) -> Rollout:
         return self._actor_of(rollout).truncate(rollout, num_items)

@@ -3,6 +3,7 @@
 import asyncio
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pytest
 
@@ -105,7 +106,12 @@ def test_the_limit_of_a_request_holds_for_all_parts_together():
 
 
 @pytest.mark.parametrize(
-    "request_", [Request((3, 4), 7, num_scored=1), Request((3, 4), 7, aux_head="value")]
+    "request_",
+    [
+        Request((3, 4), 7, num_scored=1),
+        Request((3, 4), 7, aux_head="value"),
+        Request((3, 4), 7, num_likeliest=2),
+    ],
 )
 def test_scores_and_predictions_are_recorded_whatever_the_limit(request_):
     engine = CountingEngine()
@@ -117,6 +123,7 @@ def test_scores_and_predictions_are_recorded_whatever_the_limit(request_):
 
 def test_recorded_replies_survive_json():
     reply = Reply((1, 2, 3), (-0.1, -1 / 3, -2.0), "length", (0.5, 0.25), 1.5, ((4, 1), (5, 2)))
+    reply = replace(reply, next_tokens=(7, 5))
     recorded = RecordedReply(reply, is_complete=False)
     assert RecordedReply.from_data(json.loads(json.dumps(recorded.to_data()))) == recorded
 

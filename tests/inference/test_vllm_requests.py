@@ -74,6 +74,38 @@ def test_request_body_states_everything_a_reply_depends_on(fake):
     }
 
 
+def respond_with_likeliest(handler: Handler, number: int, body: dict[str, Any]) -> None:
+    """The response of a server whose likeliest tokens are 9, 7 and 5, and one more is sampled."""
+    content = fake_vllm.completion(body, handler.fake.version)
+    likeliest = {"token_id:5": -2.0, "token_id:9": -0.5, "token_id:7": -1.5, "token_id:3": -9999.0}
+    content["choices"][0]["logprobs"]["top_logprobs"] = [likeliest]
+    handler.respond(200, content)
+
+
+def test_next_tokens_are_the_likeliest_of_one_token_of_the_server(fake):
+    fake.handle_completion = respond_with_likeliest
+    requests = [Request((5, 6), 1, max_new_tokens=1, num_likeliest=k) for k in (2, 20)]
+    replies = dict(engine_of(fake)(requests))
+    assert replies[0] == Reply(logp=(-0.5, -1.5), next_tokens=(9, 7))
+    assert replies[1] == Reply(logp=(-0.5, -1.5, -2.0), next_tokens=(9, 7, 5))  # 3 is impossible
+    assert [reply.num_generated for reply in replies.values()] == [1, 1]
+    bodies = fake.completion_bodies
+    assert sorted((b["logprobs"], b["max_tokens"]) for b in bodies) == [(2, 1), (20, 1)]
+
+
+def test_more_next_tokens_than_a_server_returns_are_rejected(fake):
+    with pytest.raises(
+        ConfigError, match=r"the 21 likeliest next tokens. Allowed with Vllm: at mo"
+    ):
+        list(engine_of(fake)([Request((5, 6), 1, num_likeliest=21)]))
+    assert fake.completion_bodies == []
+
+
+def test_server_without_likeliest_tokens_is_rejected(fake):
+    with pytest.raises(ConfigError, match=r"no log-probabilities of the likeliest tokens. Allowed"):
+        list(engine_of(fake)([Request((5, 6), 1, max_new_tokens=1, num_likeliest=2)]))
+
+
 def test_two_turns_of_a_rollout_have_different_seeds(fake):
     list(engine_of(fake)([Request((5, 6), 1), Request((5, 6, 7), 1)]))
     assert len(count_seeds(fake)) == 2

@@ -5,11 +5,12 @@ import asyncio
 import pytest
 import torch
 
-from grupo.core.types import Group, RewardResult, Task
+from grupo.core.types import Group, RewardResult, Rollout, Task
 from grupo.rollouts.samplers import EarlyPruning
 from grupo.rollouts.samplers.pruning import QUALITY_HEAD, BetaBin, BetaBins
 from grupo.training.collect.failed_rollouts import drop_failed_rollouts
 from grupo.training.update.collate import collate
+from grupo.util.errors import ConfigError
 from grupo.util.event_loop import run_coroutine
 from tests.helpers.tiny_lm import build_cached
 
@@ -43,6 +44,16 @@ def policy(llama):
 
 def sample_group(policy, key: int = 5) -> Group:
     return run_coroutine(SAMPLER(Task("t", "Well?"), ConstantEnv(), policy.actor(key)))
+
+
+def test_unknown_head_is_rejected_with_the_heads_that_exist(policy):
+    actor = policy.actor(5)
+    rollout = Rollout().append_turn("Well?", run_coroutine(actor(Rollout(), "Well?")))
+    with pytest.raises(ConfigError, match=r"head: 'qualty' is no auxiliary head.*quality"):
+        run_coroutine(actor.predict_head(rollout, "qualty"))
+    policy.attach_heads(())
+    with pytest.raises(ConfigError, match=r"'quality' is no auxiliary head.*Allowed: none"):
+        run_coroutine(policy.actor(5).predict_head(rollout, "quality"))
 
 
 def test_scores_match_the_head_at_the_scored_position(policy):

@@ -127,6 +127,7 @@ from grupo.algo.losses.sft import (
     PolicyShaping,
     SelectBySource,
 )
+from grupo.algo.losses.sibling_preference import SiblingPreference
 from grupo.algo.losses.top_tokens import TopTokenMetrics
 from grupo.algo.losses.turn_level import ReverseClip
 
@@ -198,6 +199,7 @@ __all__ = [
     "SelfDistillOnFailure",
     "SelfImprovement",
     "SeparateDemos",
+    "SiblingPreference",
     "Sigmoid",
     "SortingNetwork",
     "SquaredError",

@@ -1,6 +1,6 @@
 """Actor of a flow-matching policy."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from random import Random
 
@@ -119,6 +119,14 @@ class FlowActor:
 
     async def logprobs(self, rollout: Rollout) -> TokenLogprobs:
         raise ConfigError("sampler: it scores given responses. Allowed: with a language model.")
+
+    async def next_tokens(
+        self, rollout: Rollout, observation: Observation, k: int
+    ) -> Sequence[Response]:
+        raise ConfigError(
+            "turn_strategy: it reads the likeliest next tokens. Allowed: with a causal language"
+            " model."
+        )
 
     async def predict_head(self, rollout: Rollout, head: str) -> float:
         raise ConfigError(

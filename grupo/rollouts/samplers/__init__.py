@@ -61,6 +61,7 @@ from grupo.rollouts.samplers.synthesis import SynthesizedTasks
 from grupo.rollouts.samplers.tagged import TaggedDemonstrations, add_tags, without_tags
 from grupo.rollouts.samplers.teacher_feedback import TeacherFeedback
 from grupo.rollouts.samplers.thought_dropout import ThoughtDropout, without_thoughts
+from grupo.rollouts.samplers.tree_pairs import TreePairs
 from grupo.rollouts.samplers.trimmed_thinking import TrimmedThinking
 from grupo.rollouts.samplers.windowed import WindowSampler
 from grupo.rollouts.samplers.with_expert import WithExpertSolution
@@ -132,6 +133,7 @@ __all__ = [
     "TeacherFeedback",
     "TextFlaws",
     "ThoughtDropout",
+    "TreePairs",
     "TrimmedThinking",
     "WindowSampler",
     "WithAnswerBelief",
