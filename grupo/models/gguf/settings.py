@@ -51,5 +51,4 @@ def _check(name: str, setting: str, value: Setting, at_least: Mapping[str, int])
 
 
 def _is_whole(value: Setting, minimum: int, maximum: float) -> bool:
-    is_whole = isinstance(value, int) and not isinstance(value, bool)
-    return is_whole and minimum <= int(value) <= maximum
+    return not isinstance(value, bool | float | str) and minimum <= value <= maximum
