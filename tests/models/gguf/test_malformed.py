@@ -260,7 +260,10 @@ SETTINGS = {
         {"tokenizer.ggml.tokens": [1, 2]},
         "its tokenizer.ggml.tokens is no list of texts",
     ),
-    "layers in words": ({"llama.block_count": "two"}, "llama.block_count = 'two'. Allowed: a whole"),
+    "layers in words": (
+        {"llama.block_count": "two"},
+        "llama.block_count = 'two'. Allowed: a whole",
+    ),
 }
 
 
