@@ -12,6 +12,8 @@ from transformers.utils.chat_template_utils import _get_template_variables
 from grupo.core.types import Message
 from grupo.models.tokenizer_trial import check_template_works
 from grupo.util.errors import ConfigError, suggest
+from grupo.util.json_text import read_limited
+from grupo.util.limits import TEMPLATE_FILE_SIZE
 from grupo.util.loader_errors import loader_errors
 from grupo.util.user_paths import parse_path
 
@@ -37,7 +39,9 @@ def with_template_file(tokenizer: PreTrainedTokenizerBase, path: str) -> PreTrai
         return tokenizer
     file = parse_path(path)
     with loader_errors(f"chat_template: {path!r}"):
-        template = file.read_text(encoding="utf-8")
+        if file.exists() and not file.is_file():  # a device may have no end
+            raise ConfigError(f"chat_template: {path!r} is no file. Allowed: a file of Jinja text.")
+        template = read_limited(file, TEMPLATE_FILE_SIZE)
     if not template.strip():
         raise ConfigError(f"chat_template: {path!r} is empty. Allowed: a file of Jinja text.")
     tokenizer = copy.deepcopy(tokenizer)

@@ -81,6 +81,24 @@ def check_depth(value: Any) -> None:
     raise ValueError(_too_deep())
 
 
+def has_more_values(data: Any, maximum: int) -> bool:
+    """True if JSON data has more members and entries than `maximum`, at all levels together.
+
+    >>> has_more_values({"a": [1, 2]}, 3), has_more_values({"a": [1, 2]}, 2)
+    (False, True)
+    """
+    open_values, count = [data], 0
+    while open_values:
+        value = open_values.pop()
+        children = value.values() if isinstance(value, dict) else value
+        if isinstance(value, dict | list):
+            count += len(value)
+            if count > maximum:
+                return True
+            open_values += children
+    return False
+
+
 def check_unicode(value: Any) -> None:
     """Raise `ValueError` if a string in the value has a lone surrogate, which is no character."""
     try:

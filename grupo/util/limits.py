@@ -52,6 +52,12 @@ JSON_FILE_SIZE = Limit(
     "bytes",
     "the file is read into memory whole; a recipe has about 5,000 bytes",
 )
+TEMPLATE_FILE_SIZE = Limit(
+    "a file of `chat_template`",
+    2**20,
+    "bytes",
+    "it is compiled whole; the longest published templates have 20,000 bytes",
+)
 RECIPE_FILE_SIZE = Limit(
     "a recipe or a pipeline in TOML or YAML",
     2**16,
@@ -85,7 +91,7 @@ GENERATED_TASKS = Limit(
     "an index of 8 bytes is held for each task; the same number of tasks as for rows",
 )
 REPLY_SIZE = Limit(
-    "a reply of a judge or of an MCP server, which is a line of one that is a program",
+    "a reply of a judge, of OpenEnv or of an MCP server, which is a line of one that is a program",
     16 * 2**20,
     "bytes",
     "it is read into memory whole and searched for secrets; judges reply with thousands of bytes,"
@@ -97,12 +103,24 @@ REQUEST_SIZE = Limit(
     "bytes",
     "it is read into memory whole; a conversation of a million tokens has about 5 million bytes",
 )
+REQUEST_VALUES = Limit(
+    "a request of an agent to the policy",
+    100_000,
+    "values",
+    "each is read while all other work waits; a conversation of 10,000 messages has 30,000",
+)
 REPLY_VALUES = Limit(
     "a reply of an MCP server",
     100_000,
     "values",
     "each is checked while all other work waits; tools reply with a text of which the policy reads"
     " 2,000 characters",
+)
+OBSERVATION_VALUES = Limit(
+    "a reply of a server of OpenEnv",
+    1_000_000,
+    "values",
+    "each takes 60 bytes of memory and more; a screen of an Atari game has 100,800",
 )
 SERVER_MESSAGES = Limit(
     "an MCP server between two calls",
@@ -178,6 +196,7 @@ LIMITS = (
     CODE_DEPTH,
     JSON_DEPTH,
     JSON_FILE_SIZE,
+    TEMPLATE_FILE_SIZE,
     RECIPE_FILE_SIZE,
     YAML_VALUES,
     TASK_LINE_SIZE,
@@ -185,7 +204,9 @@ LIMITS = (
     GENERATED_TASKS,
     REPLY_SIZE,
     REQUEST_SIZE,
+    REQUEST_VALUES,
     REPLY_VALUES,
+    OBSERVATION_VALUES,
     SERVER_MESSAGES,
     SERVER_TOOLS,
     GYM_SETTING,

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from grupo.storage.pipeline_dirs import PIPELINE_FILE
 from tests.helpers.paths import CHILD_ENV
 from tests.helpers.run_outcomes import outcome
 
@@ -57,6 +58,11 @@ class TrainingProcess:
         if (run / "recipe.json").exists():
             return self("resume", run, **options)
         return self("train", run, recipe=name, **options)
+
+    def resume_or_run_pipeline(self, root: Path, name: str, **options: Any) -> "RunResult":
+        """Resume the pipeline in a folder if it exists; otherwise run that of this name there."""
+        do = "resume pipeline" if (root / PIPELINE_FILE).exists() else "pipeline"
+        return self(do, root, recipe=name, **options)
 
     def close(self) -> None:
         self.process.communicate()

@@ -75,6 +75,7 @@ LOOPS = "{% if slow %}" + "{% for i in range(99999) %}" * 3 + "{% endfor %}" * 3
             {"chat_template_kwargs": {"messages": ()}},
             r"^chat_template_kwargs: .*'messages'\. Allowed: enable_thinking",
         ),
+        ({"chat_template": "/dev/zero"}, r"^chat_template: '/dev/zero' is no file"),
         ({"chat_template": "missing.jinja"}, r"^chat_template: 'missing\.jinja'"),
         ({"chat_template": "", "system_prompt": "Be brief."}, r"^system_prompt: 'Be brief\.'"),
     ],

@@ -1,12 +1,10 @@
 """A pipeline killed at any point and resumed ends with the bits of the uninterrupted one."""
 
 from collections import Counter
-from pathlib import Path
 
 import pytest
 
 from grupo.storage.fault_injection import PIPELINE_POINTS
-from grupo.storage.pipeline_dirs import PIPELINE_FILE
 from tests.helpers.fast_cases import fast_cases
 from tests.helpers.pipelines import pipeline_outcome
 from tests.helpers.run_outcomes import differences
@@ -32,11 +30,6 @@ def uninterrupted(training_process):
     return run
 
 
-def resume_or_run(training_process, root: Path, name: str, **options):
-    do = "resume pipeline" if (root / PIPELINE_FILE).exists() else "pipeline"
-    return training_process(do, root, recipe=name, **options)
-
-
 @pytest.fixture
 def assert_same_bits(training_process, uninterrupted, tmp_path):
     """Kill a pipeline at each point in turn, resume it, and compare it with the uninterrupted."""
@@ -44,9 +37,9 @@ def assert_same_bits(training_process, uninterrupted, tmp_path):
     def check(name: str, *kills: str) -> None:
         root = tmp_path / "pipeline"
         for kill in kills:
-            result = resume_or_run(training_process, root, name, kill=kill)
+            result = training_process.resume_or_run_pipeline(root, name, kill=kill)
             assert result.killed, (kill, result.error)
-        result = resume_or_run(training_process, root, name)
+        result = training_process.resume_or_run_pipeline(root, name)
         assert result.succeeded, result
         assert differences(uninterrupted(name)[1], pipeline_outcome(root)) == []
 

@@ -11,9 +11,10 @@ from urllib.parse import urlsplit
 from grupo.envs.background_loop import BackgroundLoop
 from grupo.envs.bearer_token import auth_headers, without_token
 from grupo.envs.daemon_threads import call_in_worker
-from grupo.envs.openenv.validate import MAX_CHARS, checked_schema
+from grupo.envs.openenv.validate import MAX_CHARS, check_reply, checked_schema
 from grupo.util.errors import ConfigError
 from grupo.util.json_text import parse_json
+from grupo.util.limits import REPLY_SIZE
 from grupo.util.optional_deps import optional_dependency
 
 SCHEMA_SECONDS = 20.0  # in which a server must have answered with the schema of its actions
@@ -121,16 +122,29 @@ def import_openenv() -> Any:
     """The client of OpenEnv for any environment; the first import takes seconds."""
     with optional_dependency("OpenEnv", "openenv"):
         client: Any = import_module("openenv.core.env_client")
-        client.ws_connect = connect_without_redirects()  # it follows redirects to any host
+        client.ws_connect = limited_connect()  # its own follows redirects to any host
         return import_module("openenv.core.generic_client").GenericEnvClient
 
 
 @cache
-def connect_without_redirects() -> Any:
-    """`connect` of websockets for one address: a server's redirect is an error."""
-    from websockets.asyncio.client import connect
+def limited_connect() -> Any:
+    """`connect` of websockets for one address, of which each message is checked.
+
+    A redirect, a compressed message and one beyond `REPLY_SIZE` are errors.
+    """
+    from websockets.asyncio.client import ClientConnection, connect
+
+    class CheckedConnection(ClientConnection):
+        async def recv(self, decode: bool | None = None) -> Any:
+            message = await super().recv(decode)
+            check_reply(message)
+            return message
 
     class Connect(connect):
+        def __init__(self, url: str, **options: Any) -> None:
+            limits: dict[str, Any] = {"max_size": REPLY_SIZE.maximum, "compression": None}
+            super().__init__(url, **(options | limits), create_connection=CheckedConnection)
+
         def process_redirect(self, exc: Exception) -> Exception | str:
             return exc
 

@@ -1,11 +1,18 @@
 """Checks of what a server of OpenEnv sends, before anything else reads it."""
 
+import json
 import math
 from collections.abc import Mapping
 from typing import Any
 
 from grupo.util.errors import ConfigError
-from grupo.util.json_text import check_depth, check_unicode, without_lone_surrogates
+from grupo.util.json_text import (
+    check_depth,
+    check_unicode,
+    has_more_values,
+    without_lone_surrogates,
+)
+from grupo.util.limits import OBSERVATION_VALUES
 
 MAX_CHARS = 80  # of a value in a message
 
@@ -36,6 +43,28 @@ def checked_schema(schema: Any) -> Mapping[str, Any]:
     return schema
 
 
+def check_reply(text: str | bytes) -> None:
+    """Raise `RuntimeError` for a reply that is neither an observation nor an error.
+
+    OpenEnv's client reads a reply without an observation as an empty one without a reward.
+
+    >>> check_reply('{"type": "state"}')
+    Traceback (most recent call last):
+    RuntimeError: the server's reply is {'type': 'state'}, which has no observation
+    """
+    try:
+        reply = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise RuntimeError(f"the server's reply is not JSON: {text[:MAX_CHARS]!a}") from error
+    if has_more_values(reply, OBSERVATION_VALUES.maximum):
+        raise RuntimeError(f"the server's reply has too many values: {OBSERVATION_VALUES.allowed}")
+    kind, data = _field(reply, "type"), _field(reply, "data")
+    is_error = kind == "error" and isinstance(data, Mapping)
+    is_observation = kind == "observation" and isinstance(_field(data, "observation"), Mapping)
+    if not is_error and not is_observation:
+        raise RuntimeError(f"the server's reply is {_short(reply)}, which has no observation")
+
+
 def checked_result(result: Any) -> tuple[Mapping[str, Any], float, bool]:
     """The observation, the reward and the end in a result.
 
@@ -56,6 +85,10 @@ def checked_result(result: Any) -> tuple[Mapping[str, Any], float, bool]:
     if not isinstance(done, bool | None):
         raise RuntimeError(f"the server's `done` is {_short(done)}, neither true nor false")
     return without_lone_surrogates(observation), value, bool(done)
+
+
+def _field(value: Any, name: str) -> Any:
+    return value.get(name) if isinstance(value, Mapping) else None
 
 
 def _short(value: Any) -> str:

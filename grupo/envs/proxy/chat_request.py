@@ -12,7 +12,8 @@ from grupo.core.model_call import NO_LIMIT
 from grupo.core.types import Message
 from grupo.envs.proxy.api_error import ApiError, invalid
 from grupo.envs.proxy.messages import parse_messages
-from grupo.util.json_text import check_unicode
+from grupo.util.json_text import check_unicode, has_more_values
+from grupo.util.limits import REQUEST_VALUES
 
 # options that do not apply, with the values that ask for nothing; None asks for nothing anywhere
 SAMPLING_OPTIONS: Mapping[str, tuple[Any, ...]] = {
@@ -68,6 +69,8 @@ def parse_request(body: Any) -> ChatRequest:
     """The request in the body of a call; raises `ApiError` for a field that cannot be served."""
     if not isinstance(body, Mapping):
         raise ApiError("The body is no object. Allowed: JSON with the field 'messages'.")
+    if has_more_values(body, REQUEST_VALUES.maximum):
+        raise ApiError(f"The body has too many values. Allowed: {REQUEST_VALUES.allowed}.")
     try:
         check_unicode(body)
     except ValueError as error:

@@ -1,11 +1,15 @@
 """The HTTP server in front of a policy: OpenAI's chat completions on the loopback interface."""
 
+import asyncio
+import json
+import logging
 import secrets
 from collections.abc import Awaitable, Callable, Mapping
 from http import HTTPStatus
-from typing import Protocol
+from typing import Any, Protocol
 
 from aiohttp import web
+from aiohttp.http import HttpProcessingError
 
 from grupo.envs.proxy.api_error import ApiError
 from grupo.envs.proxy.chat_answer import ChatAnswer, completion, events
@@ -16,6 +20,7 @@ from grupo.util.limits import REQUEST_SIZE
 HOST = "127.0.0.1"
 HOST_NAMES = (HOST, "localhost")  # allowed in the Host header
 LAST_PORT = 65535
+BODY_SECONDS = 30.0  # in which the body of a request must have arrived
 ROLLOUTS = "rollouts"  # the path of a rollout is /rollouts/<key>/v1
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
@@ -41,7 +46,12 @@ class ApiServer:
     def __init__(self, endpoints: Mapping[str, Endpoint]) -> None:
         self.endpoints = endpoints
         self.port = 0
-        self._runner = web.AppRunner(self._application(), handler_cancellation=True)
+        self._runner = web.AppRunner(
+            self._application(),
+            handler_cancellation=True,
+            auto_decompress=False,
+            logger=_quiet_logger(),
+        )
 
     async def start(self, port: int = 0) -> None:
         """Listen on a port; 0 takes a free one. Raises `ConfigError` if the port is not free."""
@@ -81,11 +91,7 @@ class ApiServer:
 
     async def _complete(self, request: web.Request) -> web.StreamResponse:
         endpoint = self._endpoint(request)
-        try:
-            body = await request.json()
-        except (ValueError, RecursionError) as error:
-            raise ApiError(f"The body is not JSON: {error}.", code="invalid_json") from error
-        chat = parse_request(body)
+        chat = parse_request(await _json_body(request))
         answer = await endpoint.complete(chat)
         if not chat.stream:
             return web.json_response(completion(chat, answer))
@@ -99,8 +105,9 @@ class ApiServer:
     def _endpoint(self, request: web.Request) -> Endpoint:
         header = request.headers.get("Authorization", "")
         key = request.match_info.get("key") or header.removeprefix("Bearer ").strip()
+        sent = key.encode(errors="surrogateescape")  # a header may hold any bytes
         for known, endpoint in self.endpoints.items():
-            if secrets.compare_digest(known.encode(), key.encode()):
+            if secrets.compare_digest(known.encode(), sent):
                 return endpoint
         raise ApiError(
             "No rollout has this key: the rollout is over, or its address is incomplete. Allowed:"
@@ -108,6 +115,29 @@ class ApiServer:
             code="invalid_api_key",
             status=HTTPStatus.UNAUTHORIZED,
         )
+
+
+async def _json_body(request: web.Request) -> Any:
+    """The JSON of a request in UTF-8, whatever codec and compression its headers name."""
+    try:
+        async with asyncio.timeout(BODY_SECONDS):
+            return json.loads((await request.read()).decode())
+    except TimeoutError as error:
+        message = f"The body is not complete after {BODY_SECONDS:g} s."
+        raise ApiError(message, "timeout", status=HTTPStatus.REQUEST_TIMEOUT) from error
+    except (ValueError, RecursionError) as error:
+        raise ApiError(f"The body is not JSON: {error}.", code="invalid_json") from error
+
+
+def _quiet_logger() -> logging.Logger:
+    """A logger of errors that a client is not the cause of."""
+    logger = logging.Logger(__name__)
+    logger.addFilter(lambda record: not isinstance(_exception(record), HttpProcessingError))
+    return logger
+
+
+def _exception(record: logging.LogRecord) -> BaseException | None:
+    return record.exc_info[1] if record.exc_info else None
 
 
 @web.middleware

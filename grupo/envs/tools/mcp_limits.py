@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import Any
 
+from grupo.util.json_text import has_more_values
 from grupo.util.limits import REPLY_SIZE, REPLY_VALUES, SERVER_TOOLS
 
 MAX_PAGES = 100  # of a list of tools
@@ -62,24 +63,6 @@ def _error_reply(number: Any) -> Any:
     reason = f"the reply has too many values: {REPLY_VALUES.allowed}"
     error = ErrorData(code=INTERNAL_ERROR, message=reason)
     return JSONRPCError(jsonrpc="2.0", id=number, error=error)
-
-
-def has_more_values(data: Any, maximum: int) -> bool:
-    """True if JSON data has more members and entries than `maximum`, at all levels together.
-
-    >>> has_more_values({"a": [1, 2]}, 3), has_more_values({"a": [1, 2]}, 2)
-    (False, True)
-    """
-    open_values, count = [data], 0
-    while open_values:
-        value = open_values.pop()
-        children = value.values() if isinstance(value, dict) else value
-        if isinstance(value, dict | list):
-            count += len(value)
-            if count > maximum:
-                return True
-            open_values += children
-    return False
 
 
 async def list_all_tools(client: Any) -> Sequence[Any]:

@@ -84,6 +84,13 @@ def _convert(file: Path, header: GgufHeader, digest: str, folder: Path) -> None:
         converted = convert(file, header)
     except ConfigError as error:
         raise ConfigError(f"model: {str(file)!r}: {error}") from error
+    except Exception as error:  # of transformers and tokenizers, of any type
+        cause = str(error).strip().splitlines()[-1:] or [type(error).__name__]
+        reason = cause[0].rpartition("Error: ")[2].strip().rstrip(".")
+        raise ConfigError(
+            f"model: {str(file)!r}: transformers cannot convert it: {reason}. Allowed: a GGUF file"
+            " whose settings, tokenizer and tensors belong together."
+        ) from error
     if gguf_digest(file) != digest:
         raise ConfigError(f"model: {str(file)!r} changed while it was read. Try again.")
     _save(converted, folder)

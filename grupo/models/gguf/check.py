@@ -4,14 +4,15 @@ import re
 from pathlib import Path
 from typing import Any
 
-from grupo.models.gguf.header import ALIGNMENT, GgufHeader
+from grupo.models.gguf.header import ALIGNMENT, MERGES, GgufHeader
 from grupo.models.gguf.pre_tokenizers import check_pre_tokenizer
+from grupo.models.gguf.settings import check_settings
 from grupo.util.errors import ConfigError, suggest
-from grupo.util.limits import MODEL_LAYERS
 from grupo.util.optional_deps import optional_dependency
 
 NOT_CAUSAL = {"general", "tokenizer", "t5", "umt5"}  # in transformers' lists of architectures
 TOKEN_IDS = ("bos", "eos", "eot", "unknown", "padding")
+SCORES = "tokenizer.ggml.scores"
 BITS = re.compile(r"I?Q(\d)|TQ(\d)")  # in the names of types: Q4_1 and IQ4_NL have 4 bits
 
 
@@ -71,10 +72,7 @@ def _check_architecture(header: GgufHeader) -> None:
             f"its general.architecture is {name!r}, which transformers does not read from GGUF"
             f" files. {suggest(name, known)}"
         )
-    for setting, value in header.settings.items():
-        is_count = setting.startswith(f"{name}.") and "count" in setting
-        if is_count and not (isinstance(value, int) and 0 <= value <= MODEL_LAYERS.maximum):
-            raise ConfigError(f"{setting} = {value!r}. Allowed: 0 to {MODEL_LAYERS.maximum:,}.")
+    check_settings(header)
 
 
 def _check_tokenizer(header: GgufHeader) -> None:
@@ -88,6 +86,10 @@ def _check_tokenizer(header: GgufHeader) -> None:
     if kind not in GGUF_TOKENIZER_TYPES:
         hint = suggest(str(kind), GGUF_TOKENIZER_TYPES)
         raise ConfigError(f"its tokenizer.ggml.model is {kind!r}. {hint}")
+    if not settings.keys() & {MERGES, SCORES}:
+        raise ConfigError(
+            f"it has neither {MERGES} nor {SCORES}. Allowed: a file with one of them."
+        )
     for name in TOKEN_IDS:
         number: Any = settings.get(f"tokenizer.ggml.{name}_token_id", 0)
         if not isinstance(number, int) or not 0 <= number < num_tokens:

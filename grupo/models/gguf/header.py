@@ -19,6 +19,9 @@ STRING = 8
 ARRAY = 9
 NUMBERS = dict(zip((*range(8), 10, 11, 12), "BbHhIif?Qqd", strict=True))  # `struct` codes
 MAX_DIMENSIONS = 4
+TOKENS = "tokenizer.ggml.tokens"
+MERGES = "tokenizer.ggml.merges"  # two tokens each, with a space between them
+MAX_SHOWN = 40  # bytes of an entry in a message
 ALIGNMENT = 32  # of the tensors, in bytes, if no setting is another one
 Setting = int | float | str
 
@@ -100,7 +103,7 @@ class _Reader:
         settings: dict[str, Setting] = {}
         for _ in range(self._count("settings")):
             name = self._new_name(settings)
-            settings[name] = self._value(self._number("I"))
+            settings[name] = self._value(name, self._number("I"))
         tensors: dict[str, GgufTensor] = {}
         for _ in range(num_tensors):
             name = self._new_name(tensors)
@@ -124,18 +127,31 @@ class _Reader:
         shape = tuple(self._number("Q") for _ in range(dimensions))
         return GgufTensor(name, shape[::-1], self._number("I"), self._number("Q"))
 
-    def _value(self, kind: int) -> Setting:
+    def _value(self, name: str, kind: int) -> Setting:
+        entry_kind = self._number("I") if kind == ARRAY else None
+        if name in (TOKENS, MERGES) and entry_kind != STRING:
+            raise ConfigError(f"its {name} is no list of texts")
         if kind == STRING:
             return self._text()
-        if kind != ARRAY:
-            return self._number(self._code(kind))
-        kind = self._number("I")
+        return (
+            self._number(self._code(kind)) if entry_kind is None else self._list(name, entry_kind)
+        )
+
+    def _list(self, name: str, kind: int) -> int:
+        """The length of a list, whose entries are not kept."""
         length = self._count("entries")
-        if kind == STRING:
-            for _ in range(length):
-                self._skip(self._number("Q"))
-        else:
+        if kind != STRING:
             self._skip(length * struct.calcsize(self._code(kind)))
+            return length
+        for number in range(length):
+            entry = self._bytes()
+            parts = entry.split(b" ")
+            if name == MERGES and not (len(parts) == 2 and all(parts)):
+                shown = entry[:MAX_SHOWN].decode(errors="replace")
+                raise ConfigError(
+                    f"entry {number} of its {name} is {shown!r}, which is not two tokens with a"
+                    " space between them"
+                )
         return length
 
     def _code(self, kind: int) -> str:
@@ -155,13 +171,16 @@ class _Reader:
         self._check(GGUF_ENTRIES, f"{number:,} {name}", self.num_entries)
         return number
 
-    def _text(self) -> str:
+    def _bytes(self) -> bytes:
         length = self._number("Q")
         self._check(GGUF_STRING, f"a text of {length:,} bytes", length)
         begin = self.position
         self._skip(length)
+        return self.data[begin : begin + length]
+
+    def _text(self) -> str:
         try:
-            return self.data[begin : begin + length].decode()
+            return self._bytes().decode()
         except UnicodeDecodeError as error:
             raise ConfigError("a text in its header is no UTF-8") from error
 

@@ -5,6 +5,7 @@ import http
 import json
 import traceback
 from contextlib import suppress
+from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Event, Thread
 
@@ -20,9 +21,10 @@ from grupo.envs.openenv.connection import (
     Connection,
     InvalidActionError,
     action_schema,
-    connect_without_redirects,
+    limited_connect,
 )
 from grupo.util.errors import ConfigError
+from grupo.util.limits import REPLY_SIZE
 
 ECHO_TOKEN = "q7TzLw3kVb9XyRm2Hd"
 
@@ -53,13 +55,75 @@ async def connections_after_a_redirect(connect):
 
 
 def test_a_redirect_is_an_error_and_the_other_server_gets_no_request():
-    status, arrived = asyncio.run(connections_after_a_redirect(connect_without_redirects()))
+    status, arrived = asyncio.run(connections_after_a_redirect(limited_connect()))
     assert (status, arrived) == (307, [])
 
 
 def test_the_client_library_alone_follows_it():
     status, arrived = asyncio.run(connections_after_a_redirect(websockets.connect))
     assert (status, len(arrived)) == (101, 1)
+
+
+def received(*messages, **options):
+    """What a connection receives from a server that sends these messages, each or its error."""
+
+    async def send(websocket):
+        for message in messages:
+            await websocket.send(message)
+
+    async def receive():
+        async with websockets.serve(send, "127.0.0.1", 0, **options) as server:
+            url = f"ws://127.0.0.1:{server.sockets[0].getsockname()[1]}/ws"
+            async with limited_connect()(url, proxy=None) as connection:
+                compressed = "Sec-WebSocket-Extensions" in connection.request.headers
+                replies = []
+                for _ in messages:
+                    try:
+                        replies.append(await connection.recv())
+                    except (RuntimeError, websockets.ConnectionClosedError) as error:
+                        replies.append(error)
+                return compressed, replies
+
+    return asyncio.run(receive())
+
+
+OBSERVATION = json.dumps({"type": "observation", "data": {"observation": {"a": "b"}}})
+ERROR = json.dumps({"type": "error", "data": {"message": "full", "code": "CAPACITY_REACHED"}})
+
+
+def test_observations_and_errors_are_received_as_they_are():
+    assert received(OBSERVATION, ERROR) == (False, [OBSERVATION, ERROR])
+
+
+@pytest.mark.parametrize(
+    ("message", "problem"),
+    [
+        *(("hello", "is not JSON: 'hello'"), ("[" * 10_000, "is not JSON: '"), ("", "is not JSON")),
+        *(("9" * 5000, "is not JSON: '9999"), (b"\xff\xfe\x00", "is not JSON: b'")),
+        *(("null", "is None, which has no observation"), ("[1]", "is [1], which has no obs")),
+        *(("{}", "is {}, which has no observation"), ('{"type": "observation"}', "is {'type': ")),
+        ('{"type": "observation", "data": {"observation": [1]}}', "is {'type': 'observation', "),
+        ('{"type": "state", "data": {"observation": {}}}', "is {'type': 'state'"),
+        ('{"data": {"observation": {}}}', "is {'data': {'observation'"),
+        ('{"type": "error", "data": [1]}', "is {'type': 'error', 'data': [1]}"),
+        ("[" + "0," * 1_000_000 + "0]", "has too many values: at most 1,000,000 values"),
+    ],
+)
+def test_a_reply_that_is_none_is_an_error_with_its_beginning(message, problem):
+    _, (error, after) = received(message, OBSERVATION)
+    assert isinstance(error, RuntimeError)
+    assert f"the server's reply {problem}" in str(error)
+    assert after == OBSERVATION
+
+
+def test_the_client_offers_no_compression_and_reads_no_message_beyond_the_limit(monkeypatch):
+    monkeypatch.setattr(connection, "REPLY_SIZE", replace(REPLY_SIZE, maximum=1000))
+    limited_connect.cache_clear()
+    large = json.dumps({"type": "observation", "data": {"observation": {"a": "x" * 1000}}})
+    compressed, (error,) = received(large)
+    limited_connect.cache_clear()
+    assert not compressed
+    assert "message too big" in str(error)
 
 
 def test_errors_of_every_kind_are_raised_without_the_token(monkeypatch):

@@ -1,5 +1,6 @@
 """A policy behind the API without training, for the unmodified client of OpenAI."""
 
+import gzip
 import http.client
 import json
 from asyncio import CancelledError
@@ -12,6 +13,7 @@ from urllib.parse import urlsplit
 import openai
 import pytest
 
+from grupo.envs.proxy import server
 from grupo.envs.proxy.served_policy import serve_policy
 from grupo.models.causal_lm import CausalLM
 from grupo.util.errors import ConfigError
@@ -88,14 +90,20 @@ def test_a_request_that_cannot_be_served_is_refused_by_name(client, options, par
 
 def send(variables, body=b"{}", method="POST", path="/chat/completions", **headers):
     """Status and error of a request."""
+    status, reply = request(variables, body, method, path, **headers)
+    return status, json.loads(reply)["error"]
+
+
+def request(variables, body, method="POST", path="/chat/completions", **headers):
+    """Status and body of the reply to a request."""
     url = urlsplit(variables["OPENAI_BASE_URL"])
     connection = http.client.HTTPConnection(url.hostname, url.port, timeout=30)
     key = {"Authorization": f"Bearer {variables['OPENAI_API_KEY']}"}
     connection.request(method, url.path + path, body, {**key, **headers})
     reply = connection.getresponse()
-    error = json.loads(reply.read())["error"]
+    text = reply.read()
     connection.close()
-    return reply.status, error
+    return reply.status, text
 
 
 @pytest.mark.parametrize(
@@ -113,6 +121,7 @@ def send(variables, body=b"{}", method="POST", path="/chat/completions", **heade
         (b'{"messages": [{"role": "user", "content": "\\ud800"}]}', "half of a surrogate pair"),
         (b'{"messages": [{"role": "assistant", "content": ""}]}', "the last one is the assistant"),
         (b'{"messages": [{"role": "user"}], "stream": "yes"}', "stream: 'yes'. Allowed: true or"),
+        (b'{"messages": [' + b"0," * 100_000 + b"0]}", "too many values. Allowed: at most 100,000"),
         (b'{"messages": [{"role": "user"}], "temperature": "hot"}', "temperature: 'hot'. Allowed"),
     ],
 )
@@ -129,6 +138,38 @@ def test_requests_without_the_key_with_a_foreign_host_or_too_large_are_refused(v
     assert send(variables, path="/embeddings")[0] == 404
     assert send(variables, method="PUT")[0] == 405
     assert send(variables, body=b" " * (16 * 2**20 + 1))[0] == 413
+
+
+BODY = b'{"messages": [{"role": "user", "content": "a"}]}'
+
+
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [
+        ({"Content-Type": "application/json; charset=nope"}, 200),
+        ({"Content-Type": "application/json; charset=zlib_codec"}, 200),
+        ({"Content-Encoding": "gzip"}, 200),
+        ({"Authorization": "Bearer \xe9"}, 401),
+        ({"X": "a" * 10_000}, 400),
+    ],
+)
+def test_headers_choose_no_codec_and_write_nothing_to_the_terminal(
+    variables, capfd, headers, status
+):
+    assert request(variables, BODY, **headers)[0] == status
+    assert capfd.readouterr() == ("", "")
+
+
+def test_a_compressed_body_is_not_expanded(variables, capfd):
+    status, error = send(variables, gzip.compress(BODY), **{"Content-Encoding": "gzip"})
+    assert (status, error["code"]) == (400, "invalid_json")
+    assert capfd.readouterr() == ("", "")
+
+
+def test_a_body_that_does_not_arrive_is_given_up(variables, monkeypatch):
+    monkeypatch.setattr(server, "BODY_SECONDS", 0.05)
+    status, error = send(variables, BODY, **{"Content-Length": "1000"})
+    assert (status, error["message"]) == (408, "The body is not complete after 0.05 s.")
 
 
 @pytest.mark.parametrize("port", [-1, 70000])

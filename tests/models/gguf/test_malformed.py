@@ -1,6 +1,8 @@
 """A GGUF file that cannot be converted ends in one `ConfigError` and leaves no file behind."""
 
+import math
 import os
+import re
 import struct
 import tracemalloc
 from collections.abc import Callable
@@ -12,7 +14,8 @@ import pytest
 
 from grupo.models.gguf.cache import converted_folder
 from grupo.models.gguf.check import check_convertible
-from grupo.models.gguf.header import read_header
+from grupo.models.gguf.header import GgufHeader, read_header
+from grupo.models.gguf.settings import check_settings
 from grupo.models.model_folder import model_folder
 from grupo.util.errors import ConfigError
 from grupo.util.limits import GGUF_ENTRIES, GGUF_STRING
@@ -20,6 +23,7 @@ from tests.helpers.resource_use import limited_peak
 from tests.helpers.tiny_gguf import Arrays, write_gguf
 
 HUGE = 10**12
+NOTHING_BUT_THE_START = re.compile(r"(.* it is converted to float32, once, in .*\n)?")
 
 
 def header(*, tensors: int = 0, settings: int = 0, rest: bytes = b"", version: int = 3) -> bytes:
@@ -67,7 +71,7 @@ HOSTILE = {
     ),
     "texts without an end": (
         header(settings=1, rest=text("a") + ARRAY + STRING + struct.pack("<QQ", 3, HUGE)),
-        "it is cut off",
+        "a text of 1,000,000,000,000 bytes",
     ),
     "a list of lists": (
         header(settings=1, rest=text("a") + ARRAY + ARRAY + struct.pack("<Q", 3)),
@@ -214,16 +218,89 @@ SETTINGS = {
         {"tokenizer.ggml.bos_token_id": "a"},
         "tokenizer.ggml.bos_token_id = 'a'. Allowed: 0 to 265.",
     ),
-    "layers in words": ({"llama.block_count": "two"}, "llama.block_count = 'two'. Allowed: 0 to"),
+    "no heads": (
+        {"llama.attention.head_count": 0},
+        "llama.attention.head_count = 0. Allowed: a whole number of 1 or more.",
+    ),
+    "no heads of keys": (
+        {"llama.attention.head_count_kv": 0},
+        "llama.attention.head_count_kv = 0. Allowed: a whole number of 1 or more.",
+    ),
+    "heads that do not divide the width": (
+        {"llama.attention.head_count": 3},
+        "transformers cannot convert it: The hidden size (32) is not a multiple of the number of",
+    ),
+    "true as a number of layers": ({"llama.block_count": True}, "llama.block_count = True."),
+    "half a position": (
+        {"llama.context_length": 2.5},
+        "llama.context_length = 2.5. Allowed: a whole number of 1 or more.",
+    ),
+    "no context": ({"llama.context_length": 0}, "llama.context_length = 0. Allowed: a whole"),
+    "merges of one token": (
+        {"tokenizer.ggml.merges": ["1 2", "a"]},
+        "entry 1 of its tokenizer.ggml.merges is 'a', which is not two tokens with a space",
+    ),
+    "merges of three tokens": (
+        {"tokenizer.ggml.merges": ["a b c"]},
+        "entry 0 of its tokenizer.ggml.merges is 'a b c', which is not two tokens",
+    ),
+    "merges of numbers": (
+        {"tokenizer.ggml.merges": [1, 2]},
+        "its tokenizer.ggml.merges is no list of texts",
+    ),
+    "merges of unknown tokens": (
+        {"tokenizer.ggml.merges": ["zz qq"]},
+        "transformers cannot convert it: Error while initializing BPE: Token `zz` out of voc",
+    ),
+    "no merges": (
+        {"tokenizer.ggml.merges": None},
+        "it has neither tokenizer.ggml.merges nor tokenizer.ggml.scores",
+    ),
+    "tokens of numbers": (
+        {"tokenizer.ggml.tokens": [1, 2]},
+        "its tokenizer.ggml.tokens is no list of texts",
+    ),
+    "layers in words": (
+        {"llama.block_count": "two"},
+        "llama.block_count = 'two'. Allowed: a whole",
+    ),
 }
 
 
 @pytest.mark.parametrize("case", SETTINGS)
 def test_settings_that_cannot_be_converted_end_in_one_message(tmp_path, cache, capfd, case):
     changes, expected = SETTINGS[case]
-    assert expected in message_of(write_gguf(tmp_path / "x.gguf", changes=changes))
+    message = message_of(write_gguf(tmp_path / "x.gguf", changes=changes))
+    assert expected in message
+    assert "Error: " not in message
     assert not cache.exists()
-    assert capfd.readouterr() == ("", "")
+    assert NOTHING_BUT_THE_START.fullmatch("".join(capfd.readouterr()))
+
+
+FLOATS = ("llama.rope.freq_base", "llama.attention.layer_norm_rms_epsilon", "llama.logit_scale")
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
+@pytest.mark.parametrize("setting", FLOATS)
+def test_a_setting_that_is_no_finite_number_is_refused(tmp_path, cache, setting, value):
+    file = write_gguf(tmp_path / "x.gguf", changes={setting: value})
+    assert f"{setting} = {value!r}. Allowed: a finite number." in message_of(file)
+    assert not cache.exists()
+
+
+@pytest.mark.parametrize("value", [0.0, -1.0, 5, "x"])
+@pytest.mark.parametrize("setting", FLOATS[:2])
+def test_a_base_or_an_epsilon_is_a_number_above_0(tmp_path, cache, setting, value):
+    file = write_gguf(tmp_path / "x.gguf", changes={setting: value})
+    allowed = "Allowed: a floating-point number above 0."
+    assert f"{setting} = {value!r}. {allowed}" in message_of(file)
+    assert not cache.exists()
+
+
+def test_a_model_without_attention_has_no_heads(tmp_path):
+    """llama.cpp writes 0 for Mamba."""
+    settings = {"mamba.attention.head_count": 0, "mamba.feed_forward_length": 0}
+    check_settings(GgufHeader({"general.architecture": "mamba", **settings}, (), 0, 0))
 
 
 @pytest.mark.parametrize("setting", ["feed_forward_length", "embedding_length", "vocab_size"])

@@ -38,22 +38,24 @@ def parse_mistral(text: str) -> Iterator[ToolCall]:
     while start >= 0:
         following = text.find(CALLS, start + len(CALLS))
         limit = following if following >= 0 else len(text)
-        yield from _calls_between(text[:limit], start)
+        yield from _calls_of(text[start:limit], start)
         start = following
 
 
-def _calls_between(text: str, start: int) -> Iterator[ToolCall]:
-    """The calls of a text from the `[TOOL_CALLS]` at `start` on."""
-    named = NAMED_CALL.match(text, start + len(CALLS))
-    opening = named or LIST.match(text, start + len(CALLS))
+def _calls_of(piece: str, start: int) -> Iterator[ToolCall]:
+    """The calls of a piece that begins with its only `[TOOL_CALLS]`, at `start` of the text."""
+    whole = start + len(piece)
+    named = NAMED_CALL.match(piece, len(CALLS))
+    opening = named or LIST.match(piece, len(CALLS))
     if not opening:
-        yield ToolCall(start, len(text), error=f"Allowed: {FORMS}")
+        yield ToolCall(start, whole, error=f"Allowed: {FORMS}")
         return
     try:
-        value, end = json_value_at(text, opening.end())
+        value, length = json_value_at(piece, opening.end())
     except ValueError as error:
-        yield ToolCall(start, len(text), error=str(error))
+        yield ToolCall(start, whole, error=str(error))
         return
+    end = start + length
     if named:
         yield ToolCall(start, end, named["name"], value, call_id=valid_call_id(named["id"]))
     elif not value:
