@@ -18,8 +18,8 @@ class JoinedRoleChains:
 
     A group has rollouts of several roles. The most frequent answer of a role is accepted if at
     least `min_share` of the role's rollouts give it. The chain of the role is then the first
-    rollout with this answer. The rows have as `completion` the joined chains of the first role, of
-    the first two roles, and so on, up to `max_roles`. MultiRole-R1 (arXiv:2507.20187).
+    rollout with this answer. The `completion` of row n joins the chains of the first n roles, and
+    there are at most `max_roles` rows. MultiRole-R1 (arXiv:2507.20187).
 
     Args:
         role_of: Finds the role in a rollout's text; a text without a role is left out.

@@ -70,15 +70,15 @@ def run_checked_pipeline(
 def resume_pipeline(run: str | Path, make_callback: CallbackFactory = no_callback) -> Path:
     """Resume a pipeline and return its folder.
 
-    The pipeline may have been stopped at any moment. Its final weights are those without a stop.
+    The pipeline may have been stopped at any moment. A stop does not change its final weights.
 
     Args:
         run: The folder of the pipeline.
         make_callback: Makes the callback of a stage from the folder of the stage.
 
     Raises:
-        ConfigError: The folder has no pipeline. Or the pipeline has objects that its file cannot
-            store, such as a lambda, which only the first process had.
+        ConfigError: The folder has no pipeline. Or the first process had objects that the file of
+            the pipeline cannot store, such as a lambda.
     """
     root, ranks = Path(run), launched_ranks()
     if not is_pipeline(root):

@@ -17,9 +17,10 @@ Solves = Callable[[Rollout], bool]
 class VerifiedPairs:
     """Rows with the longest flawless rollout as `chosen`, and one row for each flaw in the group.
 
-    A rollout that does not solve its task has the flaw "wrong". The flaw of another rollout is the
-    first check with a value of 1/2 or less. The first rollout with a flaw is `rejected`, and the
-    column `flaw` has the name of the flaw. A group without a flawless rollout has no row.
+    A rollout that does not solve its task has the flaw "wrong". The flaw of a rollout that solves
+    its task is the first check with a value of 1/2 or less. For each flaw, `rejected` is the first
+    rollout with the flaw, and the column `flaw` has the name of the flaw. A group without a
+    flawless rollout has no row.
 
     Args:
         checks: Names of reward terms that are 1 for a rollout that passes, in order of precedence.

@@ -28,7 +28,7 @@ def evaluate_held_out(
     """Attempt the held-out tasks, and score the demonstrations of a supervised method.
 
     Args:
-        recipe: Its evaluation has the number of attempts and the criterion of success.
+        recipe: `recipe.evaluation` has the number of attempts and the criterion of success.
         policy: The policy, which generates with the weights that were synchronized last.
         tasks: The held-out tasks.
         ranks: The processes that share the tasks; every rank returns the scores of all.
@@ -57,7 +57,7 @@ def demonstration_scores(
     tasks: Sequence[Task],
     ranks: Ranks,
 ) -> DemonstrationScores | None:
-    """The scores of a policy on the demonstrations of tasks; None if no task has any.
+    """The scores of a policy on the demonstrations of tasks; None if no task has a demonstration.
 
     Args:
         policy: The policy, which is not changed.

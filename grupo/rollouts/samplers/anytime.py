@@ -15,9 +15,10 @@ from grupo.core.types import Group, Observation, Rollout, Task
 class AnytimeBudgets:
     """Generates several chains of thought, and answers to each of them at every token budget.
 
-    If the chain of thought is longer than the budget, it is cut there, and `cutoff_text`,
-    `think_end` and `answer_header` are forced. If it has ended before, only `answer_header` is
-    forced. If the policy ends a rollout while it thinks, the rollout has no answer.
+    If the chain of thought is longer than the budget, the chain is cut at the budget, and
+    `cutoff_text`, `think_end` and `answer_header` are forced. If the chain has ended earlier, only
+    `answer_header` is forced. If the policy ends the rollout within the chain of thought, the
+    rollout has no answer.
 
     The rollouts of a chain share its segments from one budget to the next. Only one of them trains
     on a segment: the first answer at the budget that ends the segment. Reward terms: `trace_index`
@@ -100,7 +101,7 @@ class AnytimeBudgets:
         budget_index: int,
         answer_index: int,
     ) -> Rollout:
-        """The chain of thought up to a budget, and an answer to it unless the policy ended it."""
+        """The chain of thought up to a budget; with an answer unless the policy ended the chain."""
         cut = self._cut_index(trace, budget_index)
         trained_segment = cut if answer_index == 0 and cut == budget_index else -1  # -1: none
         rollout = Rollout(

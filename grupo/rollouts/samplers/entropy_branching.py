@@ -35,8 +35,9 @@ class EntropyBranching:
     entropies of its first `entropy_tokens` tokens, divided by the largest possible entropy of a
     token. dH is the entropy of the turn minus the entropy of the path's first turn. Before each
     later turn, up to `branches` - 1 new paths branch off, each with probability
-    clip(`branch_prob` + `entropy_weight` dH, 0, 1), as long as the tree has fewer than `leaves`
-    paths. If all paths have ended and are too few, another path starts from the prompt.
+    clip(`branch_prob` + `entropy_weight` dH, 0, 1). No path branches off once the tree has
+    `leaves` paths. If all paths have ended and there are fewer than `leaves`, another path starts
+    from the prompt.
 
     The step value `node` is the node id of a turn. Turns with the same node id were sampled once.
 
@@ -47,7 +48,7 @@ class EntropyBranching:
         initial_rollouts: Number of paths that start from the prompt at first.
         branches: Largest number of paths after a branching, the original path included.
         branch_prob: Probability of a new path if dH is 0.
-        entropy_weight: Increase of this probability per unit of dH.
+        entropy_weight: Increase of the probability of a new path per unit of dH.
         entropy_tokens: Number of first tokens of a turn whose entropies are summed.
     """
 
@@ -111,7 +112,7 @@ class EntropyBranching:
     def _new_branches(
         self, before_and_after: Sequence[tuple[_Path, _Path]], rng: Random
     ) -> list[_Path]:
-        """New paths that branch off before the last turn of a path, unless it began there."""
+        """New paths that branch off before the last turn of a path, unless the path began there."""
         return [
             replace(before, num_inherited_turns=len(before.node_ids))
             for before, after in before_and_after

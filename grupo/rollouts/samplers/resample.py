@@ -9,7 +9,7 @@ from grupo.rollouts.samplers.base import Sampler
 
 @component
 class ResampleUntilInformative:
-    """Generates the group of a task again as long as all its rewards are equal.
+    """Generates the group of a task again as long as all rewards of the group are equal.
 
     Args:
         inner: The sampler of the groups.

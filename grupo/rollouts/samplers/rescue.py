@@ -59,7 +59,7 @@ class AttemptPrompts:
 
 
 class PromptBuilder(Protocol):
-    """Builds the prompts of an attempt. If there are none, the attempt generates nothing."""
+    """Builds the prompts of an attempt. Without a prompt, the attempt generates nothing."""
 
     async def __call__(self, group: Group, env: Env, actor: Actor, /) -> AttemptPrompts: ...
 

@@ -46,7 +46,8 @@ class SplitGroup(GroupSampler):
         train_prefix: Whether the tokens of the forced prefix are trained on.
 
     Raises:
-        ConfigError: There is no part, two have the same value, or they cannot have equal size.
+        ConfigError: There is no part, two parts have the same value, or `group_size` is not a
+            multiple of the number of parts.
 
     >>> SplitGroup(6, parts=(GroupPart(512.0), GroupPart(1024.0))).part_of(3).value
     1024.0

@@ -22,7 +22,8 @@ DIVERSITY = "diversity"  # name of the reward term
 class TaskSynthesizer(Protocol):
     """A component that makes a new task with the reference answer of a given task.
 
-    It may be asynchronous, for example if a server generates pictures; other groups do not wait.
+    The component may be asynchronous, for example if a server generates pictures. The generation
+    of other groups then goes on.
     """
 
     def __call__(
@@ -37,9 +38,9 @@ class SynthesizedTasks(SamplerWrapper):
     """Samples groups for tasks that are made from descriptions in earlier answers to a task.
 
     The earlier answers are the task's `replays`. A task without a replay that has a description is
-    sampled as it is. The reward term `diversity` of a rollout measures how good its own description
-    is: `probes` answers to the task that it describes are generated, and the term is twice the
-    population standard deviation of their rewards. It is 0 for a rollout without a description.
+    sampled as it is. The reward term `diversity` of a rollout measures the task that the rollout
+    describes. The policy generates `probes` answers to that task. The term is twice the population
+    standard deviation of the rewards of these answers, and 0 for a rollout without a description.
 
     Syn-GRPO, Huang et al. (arXiv:2511.19343): a good task is one whose answers differ.
 

@@ -33,7 +33,8 @@ def without_thoughts(text: str, tag: str = "think") -> str:
 class ThoughtDropout:
     """Returns the worked solutions of a task, some of them without their thoughts.
 
-    They are the same in every epoch. `TagFormat(may_be_empty=("think",))` rewards their format.
+    A task has the same solutions in every epoch. `TagFormat(may_be_empty=("think",))` is a reward
+    function that accepts empty thoughts.
 
     Args:
         solve: Returns the solutions of a task: texts with thoughts.

@@ -39,7 +39,7 @@ class RunJournals:
     def append(
         self, metrics: Mapping[str, Any], rollouts: Sequence[Any], responses: Sequence[Any]
     ) -> None:
-        """Append the records of a step. The metrics come last: their line completes the step."""
+        """Append the records of a step. The line of metrics is last and completes the step."""
         self.by_name["responses"].append(*responses)
         self.by_name["rollouts"].append(*rollouts)
         kill_point("step/logging")

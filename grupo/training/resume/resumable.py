@@ -1,4 +1,4 @@
-"""Messages about runs that cannot be resumed, because only their own process has some objects."""
+"""Messages about runs that cannot be resumed, because their recipes have objects in memory."""
 
 from collections.abc import Generator
 from contextlib import contextmanager
@@ -39,7 +39,7 @@ def check_resumable(recipe: Recipe, run: Path) -> None:
 
 @contextmanager
 def release_loaded_models_on_error(recipe: Recipe) -> Generator[None]:
-    """Call `release_loaded_models` if the block raises."""
+    """Release the models in memory of a recipe if the block raises."""
     try:
         yield
     except BaseException:

@@ -187,8 +187,8 @@ class State:
     def _evaluated_weights(self) -> tuple[Mapping[str, Tensor], Mapping[str, Tensor]]:
         """Return the weights of the policy and of its heads that are evaluated and exported.
 
-        With an `AveragingOptimizer` these are averages. The parameters hold the averages only
-        within the `with` block. This method therefore returns copies.
+        With an `AveragingOptimizer`, the evaluated weights are averages. The parameters hold the
+        averages only within the `with` block, so that copies are returned.
         """
         optimizers = self.optimizers.values()
         weights, aux_heads = self.policy.weights(), head_weights(self.policy.aux_heads)

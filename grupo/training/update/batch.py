@@ -29,7 +29,8 @@ class BatchBuilder:
         policy: The policy before the update.
         aux_models: The reference policy and other auxiliary models.
         task_history: Returns the states of the method's statistics for a task.
-        recomputes_old_logp: Whether the trainer computes the old log-probs, or the sampler.
+        recomputes_old_logp: True if the trainer computes the old log-probs; False if those of the
+            sampler are used.
         ranks: The processes that share the rows.
         run_forward_passes: Runs a function of forward passes, which may run out of memory.
     """
@@ -77,7 +78,7 @@ class BatchBuilder:
         return add_signals(self.policy, models, batch, self.method.requires.signals, self.ranks)
 
     def _recomputed_old_logp(self, batch: Batch) -> Tensor:
-        """The trainer's log-prob of actions sampled in this context, and other old log-probs."""
+        """The old log-probs; the trainer recomputes those of actions sampled in this context."""
         has_logp = (batch.signals["sampled"] > 0) | (batch.old_logp != 0)
         is_in_context = has_logp & (batch.signals["off_context"] == 0)
         if not is_in_context.any():

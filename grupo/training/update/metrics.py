@@ -171,9 +171,9 @@ def _rewards_differ(group: Group) -> bool:
 def _count_returned(group: Group) -> int:
     """Number of sampled items in the responses of a group.
 
-    Rollouts that branch from one rollout share a response, of which each may keep another prefix.
-    The response counts once, with its longest prefix. Responses of an earlier step are left out,
-    because the metrics of that step count them.
+    Rollouts that branch from one rollout share a response, and each may keep a different prefix of
+    the response. The response counts once, with its longest prefix. Responses of an earlier step
+    are left out, because the metrics of the earlier step count them.
     """
     earlier = _sampled_lengths(group.task.unfinished_rollouts)
     lengths = _sampled_lengths(group.rollouts)
@@ -207,7 +207,7 @@ def _sampled_lengths(rollouts: Sequence[Rollout]) -> dict[tuple[int, int], int]:
 
 
 def _unfinished_rollout_metrics(rollouts: Sequence[Rollout]) -> dict[str, float]:
-    """Number of unfinished rollouts, whose groups have ended. A later step continues them."""
+    """Number of unfinished rollouts in ended groups; a later step continues the rollouts."""
     count = sum(rollout.unfinished for rollout in rollouts)
     return {"rollouts/unfinished": float(count)} if count else {}
 
@@ -227,7 +227,7 @@ def _pruned_metrics(rollouts: Sequence[Rollout]) -> dict[str, float]:
 
 
 def _forked_metrics(rollouts: Sequence[Rollout]) -> dict[str, float]:
-    """Number of rollouts of which the chat template rewrote earlier answers, and rows of each."""
+    """Number of rollouts whose earlier answers the chat template rewrote, and their mean rows."""
     rows = [float(len(rollout.contexts)) for rollout in rollouts if rollout.is_forked]
     return {"rollouts/forked": float(len(rows)), "rollouts/fork_rows": mean(rows)} if rows else {}
 

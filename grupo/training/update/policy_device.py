@@ -56,7 +56,8 @@ class MicrobatchResult:
         rows: Row indices of the micro-batch.
         policy_signals: The signals of the policy by name, one row for each of `rows`.
         loss: The loss of the micro-batch, a scalar.
-        logp_gradient: Gradient of the loss by the log-probabilities; None if it does not read them.
+        logp_gradient: Gradient of the loss by the log-probabilities; None if the loss does not read
+            the log-probabilities.
     """
 
     rows: Tensor

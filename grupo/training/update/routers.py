@@ -30,7 +30,9 @@ class RoutedPolicy(MicrobatchSignalModel, Protocol):
 
 
 class RouterUpdate:
-    """The part of a policy's routers in the update of a minibatch; nothing for dense policies.
+    """What the routers of a policy add to the update of a minibatch: a loss and statistics.
+
+    A dense policy has no routers, and nothing is added.
 
     Args:
         policy: The policy.
@@ -52,9 +54,10 @@ class RouterUpdate:
         return {ROUTER_LOSS} if self.routers and self.routers.aux_loss else set()
 
     def prepare(self, batch: Batch) -> Batch:
-        """The minibatch with the cost of each expert's probability, which depends on all rows.
+        """The minibatch with the input `EXPERT_COST`: the cost of each expert's probability.
 
-        It takes a forward pass without gradients, unless one micro-batch has all rows.
+        The cost depends on all rows. If one micro-batch has all rows, the minibatch is returned
+        unchanged. Otherwise this method runs a forward pass without gradients.
         """
         if not self.signal_names:
             return batch
@@ -73,7 +76,7 @@ class RouterUpdate:
         return policy_signals[ROUTER_LOSS].sum() if self.signal_names else 0.0
 
     def add_last_rows(self) -> None:
-        """Adds the rows whose signals the policy has computed last to the statistics."""
+        """Add the rows of the policy's last forward pass to the statistics."""
         if self.routers and self.routers.last_sums:
             self.sums = self.sums + _on_cpu(self.routers.last_sums)
 
