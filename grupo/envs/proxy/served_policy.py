@@ -30,8 +30,7 @@ class ServedPolicy:
 
     def __init__(self, actor: CausalActor) -> None:
         self.actor = actor
-        template = tool_template(actor.chat_tokenizer.tokenizer)
-        self.rendering = rendering_of_template(template.text, template.describes_tools)
+        self.rendering = rendering_of_template(tool_template(actor.chat_tokenizer.tokenizer))
         self.numbers = count()
 
     async def complete(self, request: ChatRequest) -> ChatAnswer:

@@ -18,6 +18,7 @@ from grupo.envs.tools.formats import (
     format_of_template,
 )
 from grupo.envs.tools.tool_env import with_tools_prompt
+from grupo.models.tool_templates import ToolTemplate
 
 
 @dataclass(frozen=True)
@@ -100,15 +101,10 @@ class ToolRendering:
                 yield {"role": "assistant", "content": "\n".join(texts)}
 
 
-def rendering_of_template(template: str, describes_tools: bool) -> ToolRendering:
-    """The rendering for models with a chat template.
-
-    Args:
-        template: The template; "" if there is none.
-        describes_tools: It reads descriptions of tools.
-    """
-    tool_format = format_of_template(template)
+def rendering_of_template(template: ToolTemplate) -> ToolRendering:
+    """The rendering for models with a chat template."""
+    tool_format = format_of_template(template.text)
     if tool_format is None:
         return ToolRendering(DEFAULT_FORMAT.name, "prompt")
-    by_template = describes_tools or not tool_format.prompt
+    by_template = template.describes_tools or not tool_format.prompt
     return ToolRendering(tool_format.name, "template" if by_template else "prompt")

@@ -12,15 +12,16 @@ from grupo.envs import RewardTerm
 from grupo.envs.proxy import ProxyEnv
 from grupo.envs.proxy.calls import as_model_call
 from grupo.envs.proxy.chat_request import parse_request
-from grupo.envs.proxy.tool_rendering import ToolRendering, rendering_of_template
+from grupo.envs.proxy.tool_rendering import rendering_of_template
 from grupo.envs.tools.formats import FORMATS
 from grupo.methods.grpo import grpo
 from grupo.models.model_calls import encode_call
+from grupo.models.tool_templates import tool_template
 from grupo.tasks import ReasoningGym
 from grupo.util.errors import ConfigError
 from tests.helpers import agents
 from tests.helpers.scripted_play import play
-from tests.helpers.template_families import family_chat_tokenizer, template, tokenizer_options
+from tests.helpers.template_families import family_chat_tokenizer, tokenizer_options
 from tests.helpers.tiny_lm import save_model
 from tests.helpers.tool_call_texts import MALFORMED, with_thoughts, write_call, write_calls
 
@@ -145,8 +146,7 @@ def body_with_history():
 )
 def test_a_history_with_calls_is_rendered_in_the_form_of_the_family(family, name):
     tokenizer = family_chat_tokenizer(family)
-    rendering = rendering_of_template(template(family), tokenizer.describes_tools)
-    rendering = rendering if family != "phi4" else ToolRendering("hermes", "prompt")
+    rendering = rendering_of_template(tool_template(tokenizer.tokenizer))
     assert rendering.tool_format.name == name
     call = as_model_call(parse_request(body_with_history()), rendering)
     assert isinstance(call, ModelCall)
