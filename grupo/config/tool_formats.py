@@ -6,8 +6,15 @@ from typing import Any
 
 from grupo.core.component import map_components, walk
 from grupo.envs import MultiTurn
+from grupo.envs.proxy import ProxyEnv
 from grupo.envs.tools import ParsedCalls, Toolbox
-from grupo.envs.tools.formats import FORMATS, FormatName, format_named, format_of_template
+from grupo.envs.tools.formats import (
+    FORMATS,
+    FormatName,
+    ToolFormat,
+    format_named,
+    format_of_template,
+)
 from grupo.models.tool_templates import ToolTemplate, read_tool_templates
 from grupo.recipe import Recipe
 from grupo.util.errors import ConfigError
@@ -24,7 +31,7 @@ def with_tool_formats(recipe: Recipe) -> Recipe:
         ConfigError: A toolbox has a format that the policy cannot follow, or files of its model are
             missing.
     """
-    if not any(isinstance(part, Toolbox | ParsedCalls) for part in walk(recipe.env)):
+    if not any(isinstance(part, Toolbox | ParsedCalls | ProxyEnv) for part in walk(recipe.env)):
         return recipe
     choice = _FormatChoice(read_tool_templates(recipe.policy))
     return recipe.replace(env=map_components(recipe.env, choice.resolve))
@@ -33,9 +40,9 @@ def with_tool_formats(recipe: Recipe) -> Recipe:
 def tool_notes(recipe: Recipe) -> Iterator[str]:
     """A line for each toolbox of a recipe: how calls are written, and what describes the tools."""
     for part in walk(recipe.env):
-        if isinstance(part, Toolbox):
-            source = "the chat template" if part.uses_template else "the prompt"
-            yield f"tools: calls in the format {part.tool_format.name!r}, described by {source}"
+        if isinstance(part, Toolbox | ProxyEnv):
+            source = "the prompt" if part.described_by == "prompt" else "the chat template"
+            yield f"tools: calls in the format {part.format!r}, described by {source}"
 
 
 @dataclass(frozen=True)
@@ -46,9 +53,9 @@ class _FormatChoice:
 
     def resolve(self, part: Any) -> Any:
         """A component with values in place of "auto"."""
-        if isinstance(part, Toolbox | ParsedCalls) and part.format == "auto":
+        if isinstance(part, Toolbox | ParsedCalls | ProxyEnv) and part.format == "auto":
             part = replace(part, format=self._format_of_templates())
-        if isinstance(part, Toolbox):
+        if isinstance(part, Toolbox | ProxyEnv):
             return self._with_description(part)
         if isinstance(part, MultiTurn) and isinstance(part.env_factory, Toolbox) and not part.role:
             toolbox = part.env_factory
@@ -67,31 +74,32 @@ class _FormatChoice:
             )
         return names[0] if names else format_named("auto").name
 
-    def _with_description(self, toolbox: Toolbox) -> Toolbox:
-        """A toolbox that has a format, with a value in place of "auto" in `described_by`."""
-        templates, tool_format = self.templates, toolbox.tool_format
+    def _with_description(self, toolbox: Toolbox | ProxyEnv) -> Toolbox | ProxyEnv:
+        """Tools that have a format, with a value in place of "auto" in `described_by`."""
+        templates, tool_format = self.templates, format_named(toolbox.format)
         can_describe = bool(templates) and all(t.describes_tools for t in templates)
         if toolbox.described_by == "auto":
             can_describe &= all(format_of_template(t.text) == tool_format for t in templates)
-            by_template = can_describe and all(t.is_applied for t in templates)
+            is_chat = isinstance(toolbox, ProxyEnv)  # its prompts are messages
+            by_template = can_describe and all(is_chat or t.is_applied for t in templates)
             by_template |= not tool_format.prompt
             toolbox = replace(toolbox, described_by="template" if by_template else "prompt")
-        if toolbox.uses_template and not can_describe:
+        if toolbox.described_by == "template" and not can_describe:
             allowed = ", ".join(sorted(name for name, f in FORMATS.items() if f.prompt))
             raise ConfigError(
                 f"format: {toolbox.format!r}, and the policy's chat template describes no tools in"
                 f" it. Allowed: 'auto'; or, with described_by='prompt', one of {allowed}."
             )
         for template in templates:
-            _check_stop_strings(toolbox, template.stop_strings)
+            _check_stop_strings(tool_format, template.stop_strings)
         return toolbox
 
 
-def _check_stop_strings(toolbox: Toolbox, given: tuple[str, ...]) -> None:
+def _check_stop_strings(tool_format: ToolFormat, given: tuple[str, ...]) -> None:
     """Raise `ConfigError` if the policy would write on where it has to wait for a result."""
-    for stop in toolbox.stop_strings:
+    for stop in tool_format.stop_strings:
         if stop not in given:
             raise ConfigError(
-                f"policy.stop_strings: {given!r}, and in the format {toolbox.format!r} the policy"
+                f"policy.stop_strings: {given!r}, and in the format {tool_format.name!r} the policy"
                 f" would write results itself. Allowed: with {stop!r} among them."
             )

@@ -1,7 +1,6 @@
 """A call of the policy by an agent: an observation that says how it is to be answered."""
 
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Iterable
 
 from grupo.core.types import Message
 
@@ -20,16 +19,12 @@ class ModelCall(tuple[Message, ...]):
         continues: Indices of the rollout's turns whose conversation the messages continue; () for
             a new conversation. The response has a context of its own unless the last of them is the
             rollout's last turn.
-        tools: Function schemas that the chat template describes at the beginning of a conversation.
-        tools_prompt: A description of the same tools, for chat templates that describe none.
         stop_strings: Strings that end the response, beside those of the policy.
         max_new_tokens: Limit of the response in tokens, beside that of the policy.
         session: Identifies the agent's session, within the environment in use.
     """
 
     continues: tuple[int, ...]
-    tools: tuple[Mapping[str, Any], ...]
-    tools_prompt: str
     stop_strings: tuple[str, ...]
     max_new_tokens: int
     session: str
@@ -39,16 +34,12 @@ class ModelCall(tuple[Message, ...]):
         messages: Iterable[Message],
         *,
         continues: tuple[int, ...] = (),
-        tools: tuple[Mapping[str, Any], ...] = (),
-        tools_prompt: str = "",
         stop_strings: tuple[str, ...] = (),
         max_new_tokens: int = NO_LIMIT,
         session: str = "",
     ) -> "ModelCall":
         call = super().__new__(cls, messages)
         call.continues = continues
-        call.tools = tools
-        call.tools_prompt = tools_prompt
         call.stop_strings = stop_strings
         call.max_new_tokens = max_new_tokens
         call.session = session

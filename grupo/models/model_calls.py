@@ -1,11 +1,10 @@
 """Responses of a causal language model to the calls of an agent (`ModelCall`)."""
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
 
-from grupo.core.message_content import append_to
 from grupo.core.model_call import UNREADABLE, ModelCall
-from grupo.core.types import Message, Observation, Response, Rollout
+from grupo.core.types import Response, Rollout
 from grupo.models.chat_history import as_fork
 from grupo.models.chat_tokenizer import ChatTokenizer, EncodedObservation
 from grupo.models.context import context_tokens
@@ -62,32 +61,10 @@ def encode_call(
     Raises:
         ConfigError: The chat template rejects the messages.
     """
-    describes_tools = chat_tokenizer.describes_tools
-
-    def readable(observation: Observation) -> Observation:
-        if describes_tools or not isinstance(observation, ModelCall) or observation.continues:
-            return observation
-        return with_system_text(observation, observation.tools_prompt)
-
     # a context that began anew for another conversation belongs to this one like any other
     turns = (
-        (readable(observation), replace(response, resets_context=response.rewrites_history))
+        (observation, replace(response, resets_context=response.rewrites_history))
         for observation, response in conversation.turns
     )
     conversation = replace(conversation, turns=tuple(turns))
-    tools = call.tools if describes_tools else ()
-    return chat_tokenizer.encode_turn(conversation, readable(call), tools)
-
-
-def with_system_text(messages: Sequence[Message], text: str) -> tuple[Message, ...]:
-    """The messages with a text at the end of the system message, or in a new one; "" adds none.
-
-    >>> with_system_text(({"role": "user", "content": "2 + 2"},), "Add.")[0]
-    {'role': 'system', 'content': 'Add.'}
-    """
-    if not text:
-        return tuple(messages)
-    first, *rest = messages
-    if first.get("role") != "system":
-        return ({"role": "system", "content": text}, *messages)
-    return ({**first, "content": append_to(first.get("content"), f"\n\n{text}")}, *rest)
+    return chat_tokenizer.encode_turn(conversation, call)

@@ -50,10 +50,21 @@ def _templates(policy: object) -> Iterator[ToolTemplate]:
             yield from _templates(spec)
     if isinstance(policy, CausalSpec):
         tokenizer = with_template_file(_tokenizer(policy), policy.chat_template)
-        text = tokenizer.get_chat_template(tools=ANY_TOOL) if tokenizer.chat_template else ""
-        with loader_errors("chat_template"):
-            reads_tools = "tools" in _get_template_variables(text)
-        yield ToolTemplate(text, policy.apply_chat_template, reads_tools, policy.stop_strings)
+        yield tool_template(tokenizer)._replace(
+            is_applied=policy.apply_chat_template, stop_strings=policy.stop_strings
+        )
+
+
+def tool_template(tokenizer: PreTrainedTokenizerBase) -> ToolTemplate:
+    """The template of a tokenizer for prompts with tools.
+
+    Raises:
+        ConfigError: The template is no Jinja text.
+    """
+    text = tokenizer.get_chat_template(tools=ANY_TOOL) if tokenizer.chat_template else ""
+    with loader_errors("chat_template"):
+        reads_tools = "tools" in _get_template_variables(text)
+    return ToolTemplate(text, describes_tools=reads_tools)
 
 
 def _tokenizer(spec: CausalSpec) -> PreTrainedTokenizerBase:

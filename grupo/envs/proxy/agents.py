@@ -10,6 +10,7 @@ from grupo.envs.background_loop import BackgroundLoop
 from grupo.envs.proxy.chat_request import ChatRequest
 from grupo.envs.proxy.policy_address import PolicyAddress
 from grupo.envs.proxy.session import Call, Ended, RunHarness, Session
+from grupo.envs.proxy.tool_rendering import ToolRendering
 
 if TYPE_CHECKING:
     from grupo.envs.proxy.server import ApiServer
@@ -28,10 +29,13 @@ class Agent:
     Args:
         run_harness: Runs the agent to its end.
         time_limit: Seconds that it may take from an answer to its next call or its end.
+        rendering: How the policy writes tool calls.
     """
 
-    def __init__(self, run_harness: RunHarness, time_limit: float) -> None:
-        self._session = Session(run_harness, time_limit)
+    def __init__(
+        self, run_harness: RunHarness, time_limit: float, rendering: ToolRendering
+    ) -> None:
+        self._session = Session(run_harness, time_limit, rendering)
         self._events: list[Future[Event]] = []  # event n follows n answers
 
     @property

@@ -6,24 +6,28 @@ from grupo.core.model_call import ModelCall
 from grupo.core.types import Message, Rollout, Task
 from grupo.envs.proxy.chat_request import ChatRequest
 from grupo.envs.proxy.session import Call
-from grupo.envs.proxy.tool_format import describe_tools
+from grupo.envs.proxy.tool_rendering import ToolRendering
 
 
-def observation_of(rollout: Rollout, call: Call, session: str) -> ModelCall:
+def observation_of(
+    rollout: Rollout, call: Call, session: str, rendering: ToolRendering
+) -> ModelCall:
     """A call as the next observation of its rollout: the messages that the policy has not read.
 
     Args:
         rollout: The rollout so far.
         call: The call.
         session: Key of the rollout's agent.
+        rendering: How the policy reads tools and results.
     """
     turns = call_turns(rollout)
     continues = tuple(turn for number in call.place.continues for turn in turns[number])
-    return as_model_call(call.request, call.place.messages, continues, session)
+    return as_model_call(call.request, rendering, call.place.messages, continues, session)
 
 
 def as_model_call(
     request: ChatRequest,
+    rendering: ToolRendering,
     messages: Sequence[Message] = (),
     continues: tuple[int, ...] = (),
     session: str = "",
@@ -32,15 +36,14 @@ def as_model_call(
 
     Args:
         request: The request.
+        rendering: How the policy reads tools and results.
         messages: The messages that the policy has not read; () stands for all.
         continues: Indices of the turns that hold the messages before them.
         session: Key of the agent.
     """
     return ModelCall(
-        messages or request.messages,
+        rendering.render(messages or request.messages, () if continues else request.tools),
         continues=continues,
-        tools=request.tools,
-        tools_prompt=describe_tools(request.tools),
         stop_strings=request.stop_strings,
         max_new_tokens=request.max_new_tokens,
         session=session,

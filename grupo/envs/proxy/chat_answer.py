@@ -3,12 +3,14 @@
 import json
 import time
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from grupo.core.types import Response
 from grupo.envs.proxy.chat_request import ChatRequest
-from grupo.envs.proxy.tool_format import ApiToolCall, split_calls
+from grupo.envs.proxy.messages import short_call_id
+from grupo.envs.proxy.tool_rendering import ToolRendering
+from grupo.envs.tools.formats import ToolCall
 
 
 @dataclass(frozen=True)
@@ -25,7 +27,7 @@ class ChatAnswer:
 
     identifier: str
     content: str
-    calls: tuple[ApiToolCall, ...]
+    calls: tuple[ToolCall, ...]
     response: Response
     num_prompt_tokens: int
 
@@ -38,12 +40,19 @@ class ChatAnswer:
 
 
 def make_answer(
-    identifier: str, request: ChatRequest, text: str, response: Response, num_prompt_tokens: int
+    identifier: str,
+    request: ChatRequest,
+    text: str,
+    response: Response,
+    num_prompt_tokens: int,
+    rendering: ToolRendering,
 ) -> ChatAnswer:
-    """The answer of a response with this text to a request."""
+    """The answer of a response with this text to a request, whose calls have identifiers."""
     shown = _without_stop_string(text, request) if response.finish_reason == "stop" else text
-    content, calls = split_calls(shown) if request.tools else (shown, ())
-    return ChatAnswer(identifier, content, calls, response, num_prompt_tokens)
+    content, calls = rendering.split_answer(shown, request.tools)
+    ids = (call.call_id or short_call_id(f"{identifier}_{i}") for i, call in enumerate(calls))
+    named = tuple(replace(call, call_id=i) for call, i in zip(calls, ids, strict=True))
+    return ChatAnswer(identifier, content, named, response, num_prompt_tokens)
 
 
 def completion(request: ChatRequest, answer: ChatAnswer) -> Mapping[str, Any]:
@@ -94,11 +103,11 @@ def _head(request: ChatRequest, answer: ChatAnswer, kind: str) -> Mapping[str, A
 def _call_objects(answer: ChatAnswer) -> list[Mapping[str, Any]]:
     return [
         {
-            "id": f"call_{answer.identifier}_{i}",
+            "id": call.call_id,
             "type": "function",
             "function": {"name": call.name, "arguments": json.dumps(call.arguments)},
         }
-        for i, call in enumerate(answer.calls)
+        for call in answer.calls
     ]
 
 

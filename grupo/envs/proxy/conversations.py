@@ -2,11 +2,12 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from grupo.core.types import Message
 from grupo.envs.proxy.chat_answer import ChatAnswer
 from grupo.envs.proxy.chat_request import ChatRequest
-from grupo.envs.proxy.messages import assistant_message
+from grupo.envs.proxy.messages import assistant_message, calls_of
 
 
 @dataclass(frozen=True)
@@ -70,4 +71,8 @@ class Conversations:
 
 
 def _equal(first: Message, second: Message) -> bool:
-    return first["role"] == second["role"] and first["content"].strip() == second["content"].strip()
+    return _compared(first) == _compared(second)
+
+
+def _compared(message: Message) -> tuple[Any, ...]:
+    return message["role"], message["content"].strip(), calls_of(message)

@@ -5,6 +5,7 @@ import weakref
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
+from typing import Literal
 
 from grupo.core.component import component
 from grupo.core.interfaces import Env
@@ -19,9 +20,12 @@ from grupo.envs.proxy.harness import HarnessFunction, check_command, check_insta
 from grupo.envs.proxy.results import agent_result
 from grupo.envs.proxy.session import Call, Ended
 from grupo.envs.proxy.slots import AgentSlots
+from grupo.envs.proxy.tool_rendering import ToolRendering
 from grupo.envs.reward_term import RewardTerm
 from grupo.envs.scoring import apply_failure_handler, score_rollouts
 from grupo.envs.session_cache import turn_texts
+from grupo.envs.tools.formats import FormatName
+from grupo.envs.tools.tool_env import check_description
 from grupo.util.errors import ConfigError
 from grupo.util.optional_deps import optional_dependency
 
@@ -64,6 +68,10 @@ class ProxyEnv:
             that one call of a reward function may take.
         max_concurrent: Agents at work at the same time, from their start to their end.
         on_failure: Decides the result of a rollout whose agent or reward failed.
+        format: How the policy writes tool calls, as in `Toolbox`.
+        described_by: The chat template describes the tools of a request, and renders calls and
+            results; or the prompt describes them, and calls and results are text. "auto" is
+            replaced as in `Toolbox`.
     """
 
     harness: HarnessFunction | NonEmptyString
@@ -72,6 +80,8 @@ class ProxyEnv:
     time_limit: FiniteSeconds = 60.0
     max_concurrent: PositiveInt = 64
     on_failure: FailureHandler = drop_rollout
+    format: FormatName = "auto"
+    described_by: Literal["auto", "template", "prompt"] = "auto"
 
     def __post_init__(self) -> None:
         names = [term.name for term in self.rewards]
@@ -80,6 +90,12 @@ class ProxyEnv:
                 f"rewards: named {names}. Allowed: no name twice, none of {RESERVED_TERMS}."
             )
         check_command(self.harness)
+        check_description(self.rendering.tool_format, self.described_by)
+
+    @property
+    def rendering(self) -> ToolRendering:
+        """How tools, calls and results are written."""
+        return ToolRendering(self.format, self.described_by)
 
     def check(self) -> None:
         """Raises `ConfigError` if the server's library or the agent is missing."""
@@ -114,7 +130,7 @@ class ProxySessions:
     async def reply(self, task: Task, rollout: Rollout) -> Observation | None:
         agent, event = await self._event(task, rollout)
         if isinstance(event, Call) and not self._is_cut(rollout):
-            return observation_of(rollout, event, agent.key)
+            return observation_of(rollout, event, agent.key, self.config.rendering)
         self._finish(agent)
         # a rollout needs a first turn even if its agent has made no call
         return None if rollout.turns else first_observation(task, agent.key)
@@ -130,7 +146,9 @@ class ProxySessions:
             self._finish(agent)
             ended = event if isinstance(event, Ended) else None
             requests = agent.requests[: len(turn_texts(rollout))]
-            results.append(agent_result(rollout, requests, ended, terms, config.max_calls))
+            results.append(
+                agent_result(rollout, requests, ended, terms, config.max_calls, config.rendering)
+            )
         return apply_failure_handler(task, results, config.on_failure)
 
     def close(self) -> None:
@@ -168,7 +186,7 @@ class ProxySessions:
     async def _begin(self, task: Task) -> Agent:
         """A new agent, at work as soon as there is a place."""
         run = partial(run_harness, self.config.harness, task)
-        agent = Agent(run, self.config.time_limit)
+        agent = Agent(run, self.config.time_limit, self.config.rendering)
         self.agents[agent.key, ()] = agent
         if await self.slots.acquire():
             self.at_work.add(agent)
@@ -193,7 +211,11 @@ class ProxySessions:
             after = replace(rollout, turns=rollout.turns[: turns[-1] + 1])
             event = await self._event_of(agent, number)
             observation = rollout.turns[turns[0]][0]
-            if isinstance(event, Ended) or observation_of(before, event, "") != observation:
+            rendering = self.config.rendering
+            if (
+                isinstance(event, Ended)
+                or observation_of(before, event, "", rendering) != observation
+            ):
                 agent.fail(OTHER_CALLS_ERROR)
                 break
             agent.answer(text, after.last_response, num_prompt_tokens(after))

@@ -1,15 +1,13 @@
-"""Messages of a chat request as the policy reads them: a role and a text.
+"""Messages of a chat request in the form that chat templates read."""
 
-A tool call of an earlier answer is text in the format in which the policy writes calls.
-"""
-
+import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from grupo.core.types import Message
 from grupo.envs.proxy.api_error import ApiError, invalid
-from grupo.envs.proxy.tool_format import ApiToolCall, call_text
+from grupo.envs.tools.formats import ToolCall, valid_call_id
 from grupo.util.errors import suggest
 
 ROLES = {
@@ -30,29 +28,61 @@ def parse_messages(value: Any) -> tuple[Message, ...]:
     """
     if not isinstance(value, list) or not value:
         raise invalid("messages", value, "a list of one message or more")
-    messages = tuple(_parse_message(f"messages[{i}]", item) for i, item in enumerate(value))
+    messages: list[Message] = []
+    for i, item in enumerate(value):
+        messages.append(_parse_message(f"messages[{i}]", item, messages))
     if messages[-1]["role"] == "assistant":
         raise ApiError(
             "messages: the last one is the assistant's. Allowed: one of another role, which the"
             " policy answers.",
             param="messages",
         )
-    return messages
+    return tuple(messages)
 
 
-def assistant_message(content: str, calls: Sequence[ApiToolCall]) -> Message:
+def assistant_message(content: str, calls: Sequence[ToolCall]) -> Message:
     """An answer with tool calls as a message."""
-    parts = [content.strip(), *map(call_text, calls)]
-    return {"role": "assistant", "content": "\n".join(part for part in parts if part)}
+    message: Message = {"role": "assistant", "content": content.strip()}
+    return {**message, "tool_calls": tuple(map(_call_object, calls))} if calls else message
 
 
-def _parse_message(place: str, item: Any) -> Message:
+def calls_of(message: Message) -> list[tuple[str, Any]]:
+    """Name and arguments of each tool call in a message of the assistant."""
+    functions = (call["function"] for call in message.get("tool_calls", ()))
+    return [(function["name"], function["arguments"]) for function in functions]
+
+
+def short_call_id(text: str) -> str:
+    """The identifier of a call in nine characters, as Mistral's template needs it.
+
+    >>> short_call_id("VvvODy9mT"), len(short_call_id("call_7"))
+    ('VvvODy9mT', 9)
+    """
+    return valid_call_id(text) or hashlib.sha256(text.encode()).hexdigest()[:9]
+
+
+def _call_object(call: ToolCall) -> Mapping[str, Any]:
+    function = {"name": call.name, "arguments": call.arguments}
+    return {"id": call.call_id, "type": "function", "function": function}
+
+
+def _result_message(content: str, call_id: str, earlier: Sequence[Message]) -> Message:
+    """A result, with the name of the tool whose call has the identifier."""
+    calls = [call for message in earlier for call in message.get("tool_calls", ())]
+    names = {call["id"]: call["function"]["name"] for call in calls}
+    name = names.get(call_id, "unknown")
+    return {"role": "tool", "tool_call_id": call_id, "name": name, "content": content}
+
+
+def _parse_message(place: str, item: Any, earlier: Sequence[Message]) -> Message:
     if not isinstance(item, Mapping):
         raise invalid(place, item, 'an object such as {"role": "user", "content": "…"}')
     role = item.get("role")
     if not isinstance(role, str) or role not in ROLES:
         raise ApiError(f"{place}.role: {role!r}. {suggest(str(role), ROLES)}", param=place)
     content = _text(f"{place}.content", item.get("content"))
+    if role == "tool":
+        return _result_message(content, short_call_id(str(item.get("tool_call_id"))), earlier)
     if role != "assistant":
         return {"role": ROLES[role], "content": content}
     return assistant_message(content, _parse_calls(f"{place}.tool_calls", item.get("tool_calls")))
@@ -75,19 +105,21 @@ def _part_text(place: str, part: Any) -> str:
     return part["text"]
 
 
-def _parse_calls(place: str, value: Any) -> list[ApiToolCall]:
+def _parse_calls(place: str, value: Any) -> list[ToolCall]:
     if not isinstance(value or [], list):
         raise invalid(place, value, "a list of tool calls")
     return [_parse_call(f"{place}[{i}]", item) for i, item in enumerate(value or [])]
 
 
-def _parse_call(place: str, item: Any) -> ApiToolCall:
+def _parse_call(place: str, item: Any) -> ToolCall:
     function = item.get("function") if isinstance(item, Mapping) else None
     if not isinstance(function, Mapping) or not isinstance(function.get("name"), str):
         raise invalid(place, item, '{"type": "function", "function": {"name": "…"}}')
     try:
-        return ApiToolCall(function["name"], json.loads(function.get("arguments") or "{}"))
+        arguments = json.loads(function.get("arguments") or "{}")
     except (TypeError, ValueError, RecursionError) as error:
         raise ApiError(
             f"{place}.function.arguments: {error}. Allowed: JSON.", param=place
         ) from error
+    call_id = short_call_id(str(item.get("id")))
+    return ToolCall(0, 0, function["name"], arguments, call_id=call_id)

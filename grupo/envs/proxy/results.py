@@ -9,7 +9,7 @@ from grupo.core.types import RewardResult, Rollout
 from grupo.envs.multi_turn import NO_ROOM_ERROR
 from grupo.envs.proxy.chat_request import ChatRequest
 from grupo.envs.proxy.session import Ended
-from grupo.envs.proxy.tool_format import split_calls
+from grupo.envs.proxy.tool_rendering import ToolRendering
 from grupo.envs.reward_parsing import NOT_A_NUMBER_ERRORS, finite_float
 from grupo.envs.session_cache import turn_texts
 
@@ -20,6 +20,7 @@ def agent_result(
     ended: Ended | None,
     scored: RewardResult | None,
     max_calls: int,
+    rendering: ToolRendering,
 ) -> RewardResult:
     """The reward of an agent's rollout: the number that it returned, and that of reward terms.
 
@@ -29,13 +30,16 @@ def agent_result(
         ended: The agent's end; None if the rollout ended before it.
         scored: The result of the reward terms; None if there are no reward terms.
         max_calls: The most calls of a rollout.
+        rendering: How the policy writes tool calls.
     """
     texts = turn_texts(rollout)
+    answered = zip(texts, requests, strict=False)  # a call may be unanswered
+    tool_calls = [rendering.split_answer(text, request.tools)[1] for text, request in answered]
     is_full = bool(rollout.turns) and not rollout.last_response.items
     terms: dict[str, float] = {
         "calls": float(len(texts)),
         "contexts": float(len(rollout.contexts)),
-        "tool_calls": float(sum(len(split_calls(text)[1]) for text in texts)),
+        "tool_calls": float(sum(map(len, tool_calls))),
         "call_limit": float(not ended and len(texts) >= max_calls),
         "context_full": float(not ended and is_full),
     }

@@ -14,8 +14,10 @@ from grupo.envs.proxy.calls import as_model_call, num_prompt_tokens
 from grupo.envs.proxy.chat_answer import ChatAnswer, make_answer
 from grupo.envs.proxy.chat_request import SAMPLING_OPTIONS, ChatRequest
 from grupo.envs.proxy.server import ApiServer
+from grupo.envs.proxy.tool_rendering import rendering_of_template
 from grupo.inference.sampling_params import Sampling
 from grupo.models.causal_actor import CausalActor
+from grupo.models.tool_templates import tool_template
 from grupo.util.errors import ConfigError
 
 
@@ -28,6 +30,7 @@ class ServedPolicy:
 
     def __init__(self, actor: CausalActor) -> None:
         self.actor = actor
+        self.rendering = rendering_of_template(tool_template(actor.chat_tokenizer.tokenizer))
         self.numbers = count()
 
     async def complete(self, request: ChatRequest) -> ChatAnswer:
@@ -39,7 +42,7 @@ class ServedPolicy:
         """
         number = next(self.numbers)
         actor = replace(self.actor.fork(number), sampling=_sampling(self.actor.sampling, request))
-        call = as_model_call(request)
+        call = as_model_call(request, self.rendering)
         response = await actor(Rollout(), call)
         if response.finish_reason == UNREADABLE:
             raise ApiError(response.text, param="messages")
@@ -47,7 +50,9 @@ class ServedPolicy:
             raise no_room()
         rollout = Rollout().append_turn(call, response)
         prompt_tokens = num_prompt_tokens(rollout)
-        return make_answer(str(number), request, response.text, response, prompt_tokens)
+        return make_answer(
+            str(number), request, response.text, response, prompt_tokens, self.rendering
+        )
 
 
 def no_room() -> ApiError:
@@ -70,9 +75,11 @@ async def serve_policy(
         ConfigError: The port is not free.
     """
     key = secrets.token_urlsafe(24)
-    server = ApiServer({key: ServedPolicy(actor)})
+    policies: dict[str, ServedPolicy] = {}
+    server = ApiServer(policies)
     await server.start(port)
     try:
+        policies[key] = ServedPolicy(actor)
         announce({"OPENAI_BASE_URL": server.base_url(), "OPENAI_API_KEY": key})
         while True:
             await asyncio.sleep(3600)

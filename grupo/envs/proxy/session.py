@@ -14,6 +14,7 @@ from grupo.envs.proxy.chat_request import ChatRequest
 from grupo.envs.proxy.conversations import CallPlace, Conversations
 from grupo.envs.proxy.policy_address import PolicyAddress
 from grupo.envs.proxy.program import HarnessError
+from grupo.envs.proxy.tool_rendering import ToolRendering
 
 RunHarness = Callable[[PolicyAddress], Awaitable[Any]]
 
@@ -61,11 +62,15 @@ class Session:
     Args:
         run_harness: Runs the agent to its end.
         time_limit: Seconds that the agent may take from an answer to its next call or its end.
+        rendering: How the policy writes tool calls.
     """
 
-    def __init__(self, run_harness: RunHarness, time_limit: float) -> None:
+    def __init__(
+        self, run_harness: RunHarness, time_limit: float, rendering: ToolRendering
+    ) -> None:
         self.key = secrets.token_urlsafe(24)
         self.time_limit = time_limit
+        self.rendering = rendering
         self.conversations = Conversations()
         self.num_answered = 0
         self._run_harness = run_harness
@@ -91,7 +96,9 @@ class Session:
         call = self._event
         assert isinstance(call, Call), "an agent that has ended has no call to answer"
         identifier = f"{self.key[:8]}_{self.num_answered}"
-        answer = make_answer(identifier, call.request, text, response, num_prompt_tokens)
+        answer = make_answer(
+            identifier, call.request, text, response, num_prompt_tokens, self.rendering
+        )
         if call.answer.done():
             reason = f"closed the connection of call {self.num_answered + 1} before its answer"
             return await self.close(f"the agent {reason}")

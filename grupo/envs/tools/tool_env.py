@@ -59,12 +59,7 @@ class Toolbox:
     def __post_init__(self) -> None:
         if not any(isinstance(tool, ToolProvider) for tool in self.tools):
             tool_specs(self.tools)
-        if self.described_by == "prompt" and not self.tool_format.prompt:
-            allowed = ", ".join(sorted(name for name, f in FORMATS.items() if f.prompt))
-            raise ConfigError(
-                f"described_by: 'prompt', and only a chat template describes tools in the format"
-                f" {self.format!r}. Allowed: 'template', or the formats {allowed}."
-            )
+        check_description(self.tool_format, self.described_by)
 
     @property
     def tool_format(self) -> ToolFormat:
@@ -89,6 +84,16 @@ class Toolbox:
 
     def __call__(self) -> "ToolSession":
         return ToolSession(tool_specs(self.tools), self)
+
+
+def check_description(tool_format: ToolFormat, described_by: str) -> None:
+    """Raise `ConfigError` if the prompt is to describe tools that only a chat template can."""
+    if described_by == "prompt" and not tool_format.prompt:
+        allowed = ", ".join(sorted(name for name, f in FORMATS.items() if f.prompt))
+        raise ConfigError(
+            f"described_by: 'prompt', and only a chat template describes tools in the format"
+            f" {tool_format.name!r}. Allowed: 'template', or the formats {allowed}."
+        )
 
 
 def with_tools_prompt(

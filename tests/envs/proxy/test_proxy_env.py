@@ -159,8 +159,8 @@ def test_tool_calls_arrive_as_openai_names_them_and_continue_the_conversation():
     text = 'I add. <tool_call>{"name": "add", "arguments": {"a": 2}}</tool_call>'
     rollout = play_one(harness, text, "5!", rewards=(LENGTH,))
     assert seen == [("tool_calls", "add", '{"a": 2}'), "5!"]
-    assert observations(rollout) == [["2 + 3"], ["5"]]
-    assert rollout.turns[0][0].tools == (agents.ADD,)
+    assert observations(rollout)[0][1:] + observations(rollout)[1] == ["2 + 3", "5"]
+    assert '"name": "add"' in rollout.turns[0][0][0]["content"]  # outside of a run the prompt
     assert rollout.reward_terms["tool_calls"] == 1.0
 
 

@@ -3,7 +3,7 @@
 One module has one format; `table` has all of them, and chooses one by a chat template.
 """
 
-from grupo.envs.tools.formats.call import FormatName, ToolCall, ToolFormat
+from grupo.envs.tools.formats.call import FormatName, ToolCall, ToolFormat, valid_call_id
 from grupo.envs.tools.formats.table import (
     DEFAULT_FORMAT,
     FORMATS,
@@ -19,4 +19,5 @@ __all__ = [
     "ToolFormat",
     "format_named",
     "format_of_template",
+    "valid_call_id",
 ]

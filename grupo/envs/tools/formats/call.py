@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -33,6 +33,15 @@ class ToolCall:
     call_id: str = ""
 
 
+NamedArguments = tuple[str, Any]  # name of a tool, and the arguments of a call
+
+
+def write_json(calls: Sequence[NamedArguments]) -> str:
+    """Calls as objects of JSON, one a line."""
+    objects = ({"name": name, "arguments": arguments} for name, arguments in calls)
+    return "\n".join(map(json.dumps, objects))
+
+
 @dataclass(frozen=True)
 class ToolFormat:
     """A form of tool calls in texts: which models write it, and how it is read.
@@ -45,6 +54,8 @@ class ToolFormat:
         prompt: The description of the tools for a prompt, where `{tools}` stands for their schemas,
             one a line; "" if only a chat template can describe them.
         result: A result as the policy reads it outside of a message of the role "tool".
+        write: The text of the calls of an earlier answer, where the prompt describes the tools.
+        content: The text of an answer without its calls, as a reader is to see it.
         stop_strings: Strings at which generation has to stop, or the policy would write results
             itself.
     """
@@ -54,6 +65,8 @@ class ToolFormat:
     marker: str = ""
     prompt: str = ""
     result: Callable[[str], str] = str
+    write: Callable[[Sequence[NamedArguments]], str] = write_json
+    content: Callable[[str], str] = str
     stop_strings: tuple[str, ...] = ()
 
 

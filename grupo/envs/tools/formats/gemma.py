@@ -7,13 +7,14 @@ function calling examples of the Gemma cookbook.
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
-from grupo.envs.tools.formats.call import ToolCall, ToolFormat
+from grupo.envs.tools.formats.call import NamedArguments, ToolCall, ToolFormat
 from grupo.envs.tools.formats.python_calls import (
     PythonCallError,
     python_expressions,
     read_python_call,
+    write_python_call,
 )
 
 FENCE = "```"
@@ -62,6 +63,16 @@ def output_block(result: str) -> str:
     return f"{FENCE}tool_output\n{result}\n{FENCE}"
 
 
+def write_gemma(calls: Sequence[NamedArguments]) -> str:
+    """Calls in one block of code, one a line."""
+    return "\n".join((f"{FENCE}tool_code", *(write_python_call(*call) for call in calls), FENCE))
+
+
 GEMMA = ToolFormat(
-    "gemma", parse_gemma, marker="<start_of_turn>", prompt=PROMPT, result=output_block
+    "gemma",
+    parse_gemma,
+    marker="<start_of_turn>",
+    prompt=PROMPT,
+    result=output_block,
+    write=write_gemma,
 )

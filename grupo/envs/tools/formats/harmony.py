@@ -9,6 +9,7 @@ from itertools import pairwise
 
 from grupo.core.call_markers import HARMONY as MARKERS
 from grupo.envs.tools.formats.call import ToolCall, ToolFormat, json_value
+from grupo.models.harmony import harmony_message
 
 CHANNEL, MESSAGE, _, CALL, START, _ = MARKERS
 NEXT = re.compile(re.escape(f"{START}assistant"))  # the prompt ends with it, too
@@ -51,4 +52,13 @@ def _read_message(text: str, start: int, end: int) -> Iterator[ToolCall]:
         yield ToolCall(start, close + len(CALL), name, arguments)
 
 
-HARMONY = ToolFormat("harmony", parse_harmony, marker=CHANNEL)
+def final_text(text: str) -> str:
+    """The text of an answer outside of its thoughts, without the names of channels.
+
+    >>> final_text("<|channel|>analysis<|message|>Sum.<|end|>")
+    ''
+    """
+    return str(harmony_message(text)["content"]) if CHANNEL in text else text
+
+
+HARMONY = ToolFormat("harmony", parse_harmony, marker=CHANNEL, content=final_text)

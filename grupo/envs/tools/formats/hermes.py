@@ -4,10 +4,17 @@ Source: the chat templates of NousResearch/Hermes-2-Pro-Llama-3-8B and Qwen/Qwen
 the prompt for function calling in the card of HuggingFaceTB/SmolLM2-1.7B-Instruct.
 """
 
-from collections.abc import Iterator
+import json
+from collections.abc import Iterator, Sequence
 
 from grupo.core.call_markers import HERMES as MARKERS
-from grupo.envs.tools.formats.call import ToolCall, ToolFormat, call_of_object, json_value
+from grupo.envs.tools.formats.call import (
+    NamedArguments,
+    ToolCall,
+    ToolFormat,
+    call_of_object,
+    json_value,
+)
 
 OPEN_TAG, CLOSE_TAG = MARKERS
 END_OF_THOUGHT = "</think>"
@@ -53,4 +60,10 @@ def _read_calls(text: str, start: int, close: int) -> Iterator[ToolCall]:
         yield call_of_object(call, start, end)
 
 
-HERMES = ToolFormat("hermes", parse_hermes, marker=OPEN_TAG, prompt=PROMPT)
+def write_hermes(calls: Sequence[NamedArguments]) -> str:
+    """Calls in tags, one a line."""
+    objects = ({"name": name, "arguments": arguments} for name, arguments in calls)
+    return "\n".join(f"{OPEN_TAG}{json.dumps(value)}{CLOSE_TAG}" for value in objects)
+
+
+HERMES = ToolFormat("hermes", parse_hermes, marker=OPEN_TAG, prompt=PROMPT, write=write_hermes)

@@ -3,11 +3,18 @@
 Source: the chat template of meta-llama/Llama-3.1-8B-Instruct. vLLM separates several calls by ";".
 """
 
+import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from grupo.core.call_markers import LLAMA as MARKERS
-from grupo.envs.tools.formats.call import ToolCall, ToolFormat, call_of_object, json_value_at
+from grupo.envs.tools.formats.call import (
+    NamedArguments,
+    ToolCall,
+    ToolFormat,
+    call_of_object,
+    json_value_at,
+)
 
 (PYTHON_TAG,) = MARKERS
 BEGINS_CALL = re.compile(r'\s*\{\s*"(?:name|type)"\s*:')
@@ -54,4 +61,9 @@ def _next_object(text: str, place: int) -> int | None:
     return found.end() if found else None
 
 
-LLAMA = ToolFormat("llama", parse_llama, marker=MARKER, prompt=PROMPT)
+def write_llama(calls: Sequence[NamedArguments]) -> str:
+    """Calls with semicolons between them."""
+    return "; ".join(json.dumps({"name": name, "parameters": args}) for name, args in calls)
+
+
+LLAMA = ToolFormat("llama", parse_llama, marker=MARKER, prompt=PROMPT, write=write_llama)

@@ -2,7 +2,7 @@
 
 import ast
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from grupo.envs.tools.formats.call import ToolCall
 from grupo.util.python_text import parse_expression, parse_statements
@@ -31,6 +31,15 @@ def read_python_call(node: ast.expr, start: int, end: int) -> ToolCall:
     except PythonCallError as error:
         return ToolCall(start, end, error=str(error))
     return ToolCall(start, end, name, arguments)
+
+
+def write_python_call(name: str, arguments: Mapping[str, object]) -> str:
+    """A call as Python.
+
+    >>> write_python_call("add", {"a": 1, "b": [2.5, None]})
+    'add(a=1, b=[2.5, None])'
+    """
+    return f"{name}({', '.join(f'{key}={value!r}' for key, value in arguments.items())})"
 
 
 def python_list(text: str) -> Sequence[ast.expr]:

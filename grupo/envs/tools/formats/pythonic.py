@@ -4,11 +4,16 @@ Source: the prompt formats of Llama 3.2 and Llama 4, in Meta's model documentati
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from grupo.core.call_markers import PYTHONIC as MARKERS
-from grupo.envs.tools.formats.call import ToolCall, ToolFormat
-from grupo.envs.tools.formats.python_calls import PythonCallError, python_list, read_python_call
+from grupo.envs.tools.formats.call import NamedArguments, ToolCall, ToolFormat
+from grupo.envs.tools.formats.python_calls import (
+    PythonCallError,
+    python_list,
+    read_python_call,
+    write_python_call,
+)
 
 START_TAG, _ = MARKERS
 BEGINS_CALLS = re.compile(rf"\s*(?:{re.escape(START_TAG)}\s*)?(?=\[\s*[A-Za-z_][\w.]*\()")
@@ -62,4 +67,11 @@ def _end_of_list(text: str, start: int) -> int | None:
     return None
 
 
-PYTHONIC = ToolFormat("pythonic", parse_pythonic, marker="[func_name1(", prompt=PROMPT)
+def write_pythonic(calls: Sequence[NamedArguments]) -> str:
+    """Calls in one list."""
+    return f"[{', '.join(write_python_call(*call) for call in calls)}]"
+
+
+PYTHONIC = ToolFormat(
+    "pythonic", parse_pythonic, marker="[func_name1(", prompt=PROMPT, write=write_pythonic
+)

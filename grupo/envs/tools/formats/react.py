@@ -3,11 +3,12 @@
 It is for models that were trained on no format of calls. The input is JSON: tools have arguments.
 """
 
+import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
-from grupo.envs.tools.formats.call import ToolCall, ToolFormat, json_value
+from grupo.envs.tools.formats.call import NamedArguments, ToolCall, ToolFormat, json_value
 
 STOP = "Observation:"
 ACTION = re.compile(r"^[ \t]*Action:[ \t]*(?P<name>[^\n]*)", re.MULTILINE)
@@ -55,4 +56,17 @@ def observation(result: str) -> str:
     return f" {result}\n"
 
 
-REACT = ToolFormat("react", parse_react, prompt=PROMPT, result=observation, stop_strings=(STOP,))
+def write_react(calls: Sequence[NamedArguments]) -> str:
+    """Two lines for each call."""
+    lines = (f"Action: {name}\nAction Input: {json.dumps(args)}" for name, args in calls)
+    return "\n".join(lines)
+
+
+REACT = ToolFormat(
+    "react",
+    parse_react,
+    prompt=PROMPT,
+    result=observation,
+    write=write_react,
+    stop_strings=(STOP,),
+)
