@@ -117,11 +117,11 @@ $(RAY)/installed: .venv/installed
 	$(RAY)/bin/python -m pip install --quiet --constraint constraints.txt --editable ".[ray]"
 	touch $@
 
-# sdist and wheel in dist/: built, checked, and each installed in a fresh environment and tried outside
+# sdist and wheel in dist/: built, checked, installed in a fresh environment and tried outside
 # of the repository. LOWEST=1 installs the lowest allowed versions of all that grupo requires.
 .PHONY: dist
 dist:
-	$(PYTHON) tools/dist.py $(if $(LOWEST),--lowest)
+	$(PYTHON) tools/dist $(if $(LOWEST),--lowest)
 
 # The first hour of a new user in a fresh clone and a fresh environment, with a time for each stage:
 # a model built on the spot, training, own rewards and data, a judge, environments, a comparison.

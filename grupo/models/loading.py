@@ -20,6 +20,7 @@ from transformers import (
 )
 
 from grupo.models.config_file import check_config_file, check_tokenizer_file
+from grupo.models.hub import check_hub_answers
 from grupo.models.model_folder import model_folder
 from grupo.models.model_references import check_references
 from grupo.models.quantization import Nf4, keep_weights_unpacked
@@ -141,11 +142,13 @@ def enable_gradient_checkpointing(model: PreTrainedModel) -> None:
 
 def load_config(model: str) -> PreTrainedConfig:
     """Load the configuration of a model: of a folder, a GGUF file or a name on the hub."""
+    check_hub_answers(model_folder(model))
     return AutoConfig.from_pretrained(model_folder(model), trust_remote_code=False)
 
 
 def load_tokenizer(path: str) -> PreTrainedTokenizerBase:
     """Load a tokenizer; it needs no pad token, because padding is masked."""
+    check_hub_answers(model_folder(path))
     check_tokenizer_file(model_folder(path))
     check_references(model_folder(path))
     check_tokenizer_works(model_folder(path))
@@ -228,6 +231,7 @@ def _check_folder(path: str) -> None:
         is_start = any((folder / name).is_file() for name in ("recipe.json", "adapter_config.json"))
         hint = " To start from a run or from adapters, use --model or with_model()." * is_start
         raise ConfigError(f"model: {path!r} has no config.json; it holds {entries}.{hint}")
+    check_hub_answers(path)
 
 
 def first_line(error: Exception) -> str:

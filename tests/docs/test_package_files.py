@@ -1,6 +1,7 @@
 """CHANGELOG.md, the page of extras, and what pyproject.toml puts into the archives."""
 
 import re
+import sys
 import tomllib
 import zipfile
 from typing import Any
@@ -10,7 +11,8 @@ from tests.helpers.paths import ROOT
 
 PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 INSTALLATION: Any = load_module_file(ROOT / "tools" / "installation.py")
-DIST: Any = load_module_file(ROOT / "tools" / "dist.py")
+sys.path.append(str(ROOT / "tools" / "dist"))  # its modules import one another
+DIST: Any = load_module_file(ROOT / "tools" / "dist" / "archives.py")
 
 
 def test_the_first_entry_of_the_changes_is_this_version():

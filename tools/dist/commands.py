@@ -1,0 +1,121 @@
+"""Commands of a new user, in a folder outside of the repository.
+
+They need what a package may lack: its data, C sources, recipes and pages. An untrained model of the
+quickstart's kind takes the place of the toy model, so that each takes seconds.
+"""
+
+import json
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from urllib.error import URLError
+from urllib.request import Request, urlopen
+
+from programs import run, stage, variables
+
+TRL_SCRIPT = "GRPOTrainer(model='owner/model', args=GRPOConfig(num_generations=4, max_steps=9))\n"
+UNTRAINED_MODEL = """
+from pathlib import Path
+from grupo.toy.quickstart import TOY_MODEL
+TOY_MODEL.save_untrained(Path("untrained"))
+"""
+SMALL = (
+    *("--policy.model", "untrained", "--prompts-per-step", "2", "--method.sampler.group-size", "4"),
+    *("--policy.max-new-tokens", "16", "--evaluation.attempts", "1", "--eval-tasks", "4"),
+)
+DAPO = (
+    "recipes/sums/dapo.py:RECIPE",
+    "--method",
+    "dapo(group_size=4, max_length=16, overlong_buffer=4, max_resample_rounds=1)",
+)
+METHODS = ("--method", "grpo", "--method", "dr_grpo")
+TRAIN = ("train", "--steps", "2", *SMALL, "--run", "runs/sums")
+COMMANDS = (
+    ("--version",),
+    ("doctor", "--environment"),
+    ("recipes", "sums"),
+    ("papers", "--kind", "policy"),
+    ("methods", "dr_grpo"),
+    ("migrate", "grpo.py"),
+    TRAIN,
+    ("report", "runs/sums", "--out", "sums.html"),
+    ("doctor", "runs/sums"),
+    ("check", "runs/sums"),
+    ("eval", "runs/sums", "--count", "2", "--attempts", "1"),
+    ("ask", "runs/sums", "1 + 2", "--max-new-tokens", "4"),
+    ("export", "runs/sums", "model"),
+    ("train", *DAPO, "--steps", "1", *SMALL, "--run", "runs/dapo"),
+    ("compare", *METHODS, "--budget", "steps=2", "--seeds", "2", "--out", "compared", *SMALL),
+)
+# with the sdist's files, which are those of the wheel
+AGAIN = (("--version",), ("doctor", "--environment"), ("recipes", "sums"), TRAIN)
+RESULTS = ("sums.html", "model/model.safetensors", "compared/report.html")
+SERVER_SECONDS = 120.0
+
+
+def write_files(programs: Path, folder: Path) -> None:
+    """Import all modules, and write the files that the commands read."""
+    folder.mkdir()
+    (folder / "grpo.py").write_text(TRL_SCRIPT)
+    shutil.copy(Path(__file__).with_name("import_all.py"), folder)
+    with stage("  import all modules"):
+        print(run(programs / "python", "import_all.py", folder=folder), end="")
+    run(programs / "python", "-c", UNTRAINED_MODEL, folder=folder)
+
+
+def try_commands(programs: Path, folder: Path, commands: Iterable[Sequence[str]]) -> None:
+    """Run commands of grupo; exits if one fails or a result is missing."""
+    shutil.rmtree(folder / "runs", ignore_errors=True)
+    for arguments in commands:
+        with stage(f"  grupo {' '.join(arguments)}"):
+            output = run(programs / "grupo", *arguments, folder=folder)
+        if arguments == ("doctor", "--environment"):
+            lines = output.splitlines()
+            wrong = [x for x in lines if x.startswith("problem") or "not compiled" in x]
+            if wrong:
+                sys.exit("\n".join(wrong))
+    for result in RESULTS:
+        if not (folder / result).stat().st_size:
+            sys.exit(f"{result} is empty")
+
+
+def try_server(programs: Path, folder: Path, port: int = 18_000) -> None:
+    """Serve the run to clients of OpenAI, and request one answer; exits if there is none."""
+    command = ("serve", "runs/sums", "--openai", "--port", str(port), "--max-new-tokens", "4")
+    with (
+        stage(f"  grupo {' '.join(command)}"),
+        subprocess.Popen(
+            [programs / "grupo", *command],
+            cwd=folder,
+            env=variables(folder),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        ) as server,
+    ):
+        try:
+            answer = _answer(server, f"http://127.0.0.1:{port}/v1/chat/completions")
+        finally:
+            server.terminate()
+            output = server.stdout.read() if server.stdout else ""
+        if not answer:
+            sys.exit(f"{output[-4000:]}grupo serve --openai gave no answer")
+
+
+def _answer(server: subprocess.Popen[str], url: str) -> str:
+    """The body of an answer; empty if the server ends or takes too long."""
+    body = {"model": "any", "messages": [{"role": "user", "content": "1 + 2"}], "max_tokens": 4}
+    data, headers = json.dumps(body).encode(), {"Content-Type": "application/json"}
+    end = time.monotonic() + SERVER_SECONDS
+    while server.poll() is None and time.monotonic() < end:
+        try:
+            with urlopen(Request(url, data, headers), timeout=SERVER_SECONDS) as response:
+                return json.loads(response.read())["object"]
+        except URLError as error:
+            if hasattr(error, "code"):
+                sys.exit(f"{url}: {error}")
+            time.sleep(0.5)
+    return ""
