@@ -11,6 +11,7 @@ from typing import NamedTuple, Protocol, runtime_checkable
 
 from grupo.core.batch import Batch, Signals
 from grupo.core.demonstration import Demonstration
+from grupo.core.protocols import implemented_in
 from grupo.core.types import Group, Observation, Response, RewardResult, Rollout, Task
 
 
@@ -39,6 +40,16 @@ class Actor(Protocol):
 
         Every item that the inference engine generated counts once, also if its rollout failed,
         was cut, or was not returned by the sampler.
+        """
+        ...
+
+    @property
+    def read_tokens(self) -> Mapping[str, int]:
+        """Number of tokens that the engine read so far, by role: those of prompts and contexts.
+
+        A beginning that is in the engine's prefix cache, or that prompts of one batch share, is
+        read once. Text to score, and the rollout before a head's prediction, are read as well. A
+        generated token is read only if a later request begins with it.
         """
         ...
 
@@ -230,6 +241,7 @@ def open_env(env: EnvSpec) -> Env:
     return env.open() if isinstance(env, StatefulEnv) else env
 
 
+@implemented_in("grupo.rollouts.turns")
 class TurnStrategy(Protocol):
     """How the policy answers one observation: with one response or several."""
 

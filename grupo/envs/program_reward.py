@@ -8,7 +8,7 @@ from functools import partial
 from grupo.core.types import Rollout, Task
 from grupo.envs.timeouts import call_all_with_timeout
 from grupo.rewards.base import RewardValue, SelfTimedReward
-from grupo.rewards.extract_answer import Extractor
+from grupo.core.extract_answer import Extractor
 
 MAX_CHARS = 100_000  # of a program; a longer one scores 0
 

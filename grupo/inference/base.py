@@ -20,7 +20,7 @@ class Request:
         max_new_tokens: limit of this answer, in addition to the engine's.
         num_scored: how many tokens at the end of `tokens` to score; nothing is then generated.
         aux_head: name of an auxiliary head to evaluate after `tokens`; nothing is then generated.
-        role: role of the rollout, by which generated tokens are counted.
+        role: role of the rollout, by which tokens are counted.
     """
 
     tokens: tuple[int, ...]
@@ -31,6 +31,11 @@ class Request:
     num_scored: int = 0
     aux_head: str = ""
     role: str = ""
+
+    @property
+    def num_tokens(self) -> int:
+        """Number of tokens of the prompt, or of the context to score."""
+        return len(self.tokens)
 
 
 @dataclass(frozen=True)
@@ -47,6 +52,8 @@ class Reply:
             tokens; empty if all have the weights of the engine.
         routes: experts that routers chose for each token of prompt and answer but the last one, as
             `encode_routes` writes them; "" if they are not recorded.
+        num_cached: tokens of the request that were in the engine's prefix cache, or were computed
+            for another request of the batch.
     """
 
     tokens: tuple[int, ...] = ()
@@ -56,6 +63,7 @@ class Reply:
     head_value: float = 0.0
     parts: tuple[tuple[int, int], ...] = ()
     routes: str = ""
+    num_cached: int = 0
 
     @property
     def num_generated(self) -> int:

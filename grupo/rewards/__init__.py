@@ -23,7 +23,7 @@ from grupo.rewards.corrupted import Inverted, MeanLogProb, RandomReward, WhereFo
 from grupo.rewards.countdown import CountdownExpression
 from grupo.rewards.diversity import DistinctNgrams
 from grupo.rewards.edit_similarity import EditSimilarity, plain_latex, single_spaces
-from grupo.rewards.extract_answer import (
+from grupo.core.extract_answer import (
     AfterMarker,
     AfterThinking,
     Extractor,

@@ -3,7 +3,7 @@
 from grupo.core.component import component
 from grupo.core.types import Rollout, Task
 from grupo.rewards.base import PerRolloutReward
-from grupo.rewards.extract_answer import FirstInsideTag
+from grupo.core.extract_answer import FirstInsideTag
 
 
 @component
