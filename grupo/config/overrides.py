@@ -3,8 +3,8 @@
 A value is a literal, a string, or a component written as the code that makes it: `Cosine(1e-5, 0)`,
 `Lora(rank=8)`, `Updates(2, minibatches=4)`. The type of a field determines its components: the
 component's own class, or the implementations of a protocol in the protocol's module. Where a
-function is allowed, `file.py:name` is one of the user's. Nothing is evaluated: calls are parsed, and
-components are constructed from the parsed arguments.
+function is allowed, `file.py:name` is one of the user's. Nothing is evaluated: calls are parsed,
+and components are constructed from the parsed arguments.
 """
 
 import ast

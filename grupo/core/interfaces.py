@@ -10,9 +10,11 @@ from random import Random
 from typing import NamedTuple, Protocol, runtime_checkable
 
 from grupo.core.batch import Batch, Signals
+from grupo.core.component import to_code
 from grupo.core.demonstration import Demonstration
 from grupo.core.protocols import implemented_in
 from grupo.core.types import Group, Observation, Response, RewardResult, Rollout, Task
+from grupo.util.errors import ConfigError
 
 
 class TokenLogprobs(NamedTuple):
@@ -264,9 +266,19 @@ async def run_rollout(
     rollout: Rollout = Rollout(),
     turn_strategy: TurnStrategy = single_response,
 ) -> Rollout:
-    """Continue `rollout` until the environment ends it; the result is not scored yet."""
+    """Continue `rollout` until the environment ends it; the result is not scored yet.
+
+    Raises:
+        ConfigError: The turn strategy returned a rollout without a new response.
+    """
     while (observation := await env.reply(task, rollout)) is not None:
+        num_turns = len(rollout.turns)
         rollout = await turn_strategy(actor, rollout, observation)
+        if len(rollout.turns) <= num_turns:  # the environment would reply the same for ever
+            raise ConfigError(
+                f"turn_strategy: {to_code(turn_strategy)} returned no response to an observation."
+                " Allowed: a rollout with at least one turn more."
+            )
     return rollout
 
 
