@@ -1,4 +1,4 @@
-"""A batcher that counts generated and read tokens, at the one place where engines return replies."""
+"""A batcher that counts generated and read tokens, at the one place where engines reply."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence

@@ -70,12 +70,12 @@ def vote_curve(
         extract: Finds the answer in the text of a rollout.
     """
     answers = [[extract(r.text) or None for r in row] for row in attempts.rollouts]
-    return _curve(attempts, success, lambda task, order: _leaders([answers[i][task] for i in order]))
+    return _curve(
+        attempts, success, lambda task, order: _leaders([answers[i][task] for i in order])
+    )
 
 
-def likeliest_curve(
-    attempts: StrategyAttempts, success: Callable[[Rollout], bool]
-) -> AttemptCurve:
+def likeliest_curve(attempts: StrategyAttempts, success: Callable[[Rollout], bool]) -> AttemptCurve:
     """The curve of `BestOf(n, Likeliest())` over whole attempts, from single attempts."""
     logp = [[mean_logp(Rollout(), r) for r in row] for row in attempts.rollouts]
     return _curve(attempts, success, lambda task, order: _largest([logp[i][task] for i in order]))
@@ -95,7 +95,9 @@ def _curve(
         for order in orders:
             sums[:, task] += [solved[order[i], task] for i in chosen(task, order)]
     tokens = attempts.tokens_per_answer
-    later = sum(len(a.observation) for row in attempts.rollouts for r in row for _, a in r.turns[1:])
+    later = sum(
+        len(a.observation) for row in attempts.rollouts for r in row for _, a in r.turns[1:]
+    )
     return AttemptCurve(
         sums / len(orders), tokens["generated"], tokens["read"], later / attempts.num_answers
     )
