@@ -7,6 +7,7 @@ from grupo.core.extract_answer import Extractor, final_answer
 from grupo.core.interfaces import EnvSpec, TurnStrategy, env_without_placement
 from grupo.core.requires import merged_provides
 from grupo.core.types import Task
+from grupo.envs import RewardTerm
 from grupo.models.multi_policy_spec import RolePolicy
 from grupo.recipe import Recipe
 from grupo.rewards.by_column import task_validators
@@ -52,11 +53,13 @@ def check_heads(field: str, root: object, recipe: Recipe) -> None:
 def vote_extractor(strategies: Iterable[TurnStrategy], env: EnvSpec) -> Extractor:
     """What finds the answers that self-consistency counts, as the yardstick of strategies.
 
-    It is that of the first strategy that votes; else that of the environment's first reward with
-    one; else `final_answer`.
+    It is that of the first strategy which votes with another one than `final_answer`; else that of
+    the environment's first reward with one; else `final_answer`.
     """
-    for part in (part for strategy in strategies for part in walk(strategy)):
-        if isinstance(part, Vote | MostVoted):
-            return part.extract
-    fields = (component_fields(x) for x in walk(env_without_placement(env)) if is_component(x))
-    return next((x["extract"] for x in fields if callable(x.get("extract"))), final_answer)
+    voting = (part for strategy in strategies for part in walk(strategy))
+    own = [part.extract for part in voting if isinstance(part, Vote | MostVoted)]
+    terms = [part for part in walk(env_without_placement(env)) if isinstance(part, RewardTerm)]
+    parts = (part for term in terms for part in walk(term.reward) if is_component(part))
+    of_rewards = (component_fields(part).get("extract") for part in parts)
+    found = (x for x in (*own, *of_rewards) if callable(x) and x is not final_answer)
+    return next(found, final_answer)

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from rich.table import Table
 
 from grupo.report.escape import literal
-from grupo.rollouts.strategy_comparison import StrategyComparison, StrategyResult
+from grupo.rollouts.strategy_comparison import AtEqualTokens, StrategyComparison, StrategyResult
 from grupo.util.statistics import Interval
 
 
@@ -43,17 +43,16 @@ def comparison_lines(comparison: StrategyComparison) -> Iterator[str]:
     for result in comparison.strategies:
         if result.to_first:
             yield f"{result.name}: {_points(result.to_first)} against {first}, paired by task"
-        yield _against_self_consistency(result)
+        if result.at_equal_tokens:
+            yield _against_self_consistency(result, result.at_equal_tokens)
         yield from _notes(result)
     yield (
-        "Vote(n) and BestOf(n, Likeliest()) below the line are computed from the same single"
-        " attempts. Read tokens: a prompt counts once for all attempts at an answer."
+        "Vote(n), by votes, and BestOf(n), by mean log-probability, below the line are computed"
+        " from the same single attempts. A prompt is read once for all attempts at an answer."
     )
 
 
-def _against_self_consistency(result: StrategyResult) -> str:
-    equal = result.at_equal_tokens
-    assert equal, "every strategy is compared"
+def _against_self_consistency(result: StrategyResult, equal: AtEqualTokens) -> str:
     tokens = "the nearest tokens that were measured" if equal.is_cut else "the same tokens"
     verdict = {
         "below": "below self-consistency",

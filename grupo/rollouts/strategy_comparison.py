@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -18,7 +18,6 @@ from grupo.util.statistics import Interval, stratified_mean
 
 MAX_BASELINE_ATTEMPTS = 64  # of self-consistency; more tokens are compared with so many attempts
 GREEDY = "greedy"
-SINGLE = "single_response"
 
 
 @dataclass(frozen=True)
@@ -68,7 +67,8 @@ class StrategyResult:
         details: Tokens by role, usage, seconds per answer and failed attempts; {} of a baseline
             that is computed from the attempts of another one.
         to_first: Difference to the first strategy, paired by task; None for the first itself.
-        at_equal_tokens: Comparison with self-consistency; None for a baseline.
+        at_equal_tokens: Comparison with self-consistency; None for a baseline and for
+            `single_response`, which is self-consistency with one attempt.
     """
 
     name: str
@@ -174,12 +174,19 @@ def compare_strategies(
     first = next(iter(solved))
     return StrategyComparison(
         tuple(
-            _result(name, run, solved[name], curve, None if name == first else solved[first])
+            _result(
+                name,
+                run,
+                solved[name],
+                curve,
+                None if name == first else solved[first],
+                is_single=strategies[name] is single_response,
+            )
             for name, run in runs.items()
         ),
         _of_run(GREEDY, greedy, greedy.solved(success).mean(0)),
         _of_curve("Vote({n})", curve),
-        _of_curve("BestOf({n}, Likeliest())", likeliest_curve(single, success)),
+        _of_curve("BestOf({n})", likeliest_curve(single, success)),
         len(tasks),
         rounds,
         tuple(e for run in (greedy, single, *runs.values()) for e in run.errors),
@@ -198,9 +205,14 @@ def _result(
     solved: np.ndarray,
     curve: AttemptCurve,
     first: np.ndarray | None,
+    *,
+    is_single: bool,
 ) -> StrategyResult:
     """The result of a strategy with its paired differences."""
     result = _of_run(name, run, solved)
+    to_first = None if first is None else stratified_mean([(solved - first).tolist()])
+    if is_single:
+        return replace(result, to_first=to_first)
     attempts = curve.attempts_for(result.all_tokens)
     baseline = curve.solved_by(attempts)
     equal = AtEqualTokens(
@@ -209,8 +221,7 @@ def _result(
         float(baseline.mean()),
         stratified_mean([(solved - baseline).tolist()]),
     )
-    to_first = None if first is None else stratified_mean([(solved - first).tolist()])
-    return StrategyResult(name, result.solved, result.tokens, result.details, to_first, equal)
+    return replace(result, to_first=to_first, at_equal_tokens=equal)
 
 
 def _of_run(name: str, run: StrategyAttempts, solved: np.ndarray) -> StrategyResult:
