@@ -51,7 +51,7 @@ def check_heads(field: str, root: object, recipe: Recipe) -> None:
 
 
 def vote_extractor(strategies: Iterable[TurnStrategy], env: EnvSpec) -> Extractor:
-    """What finds the answers that self-consistency counts, as the yardstick of strategies.
+    """The extractor of the answers that self-consistency counts, as the yardstick of strategies.
 
     It is that of the first strategy which votes with another one than `final_answer`; else that of
     the environment's first reward with one; else `final_answer`.

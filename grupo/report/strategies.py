@@ -57,7 +57,7 @@ def _against_self_consistency(result: StrategyResult, equal: AtEqualTokens) -> s
     verdict = {
         "below": "below self-consistency",
         "above": "above self-consistency",
-        "not told apart": "not told apart from self-consistency",
+        "no difference shown": "no difference shown to self-consistency",
     }[equal.verdict]
     return (
         f"{result.name}: {verdict} with {tokens} ({equal.attempts:.3g} attempts,"

@@ -40,10 +40,10 @@ class AtEqualTokens:
 
     @property
     def verdict(self) -> str:
-        """ "below", "above", or "not told apart" if the interval contains 0."""
+        """ "below", "above", or "no difference shown" if the interval contains 0."""
         if self.difference.high < 0:
             return "below"
-        return "above" if self.difference.low > 0 else "not told apart"
+        return "above" if self.difference.low > 0 else "no difference shown"
 
     def to_data(self) -> dict[str, Any]:
         """The comparison by name."""

@@ -10,7 +10,7 @@ from grupo.core.numbers import PositiveInt
 from grupo.core.private_turns import add_private_turn
 from grupo.core.requires import Provides
 from grupo.core.types import Observation, Rollout
-from grupo.rollouts.turns.choices import Choice, Likeliest, MostVoted, text_since
+from grupo.rollouts.turns.choices import CandidateChoice, Likeliest, MostVoted, text_since
 
 CHOSEN = Provides(given=True)  # a chosen answer is no sample: no ratio is taken of it
 
@@ -29,7 +29,7 @@ class BestOf:
     """
 
     n: PositiveInt = 8
-    by: Choice = Likeliest()
+    by: CandidateChoice = Likeliest()
     inner: TurnStrategy = single_response
 
     provides = CHOSEN

@@ -21,7 +21,7 @@ from grupo.util.errors import ConfigError
 
 
 @implemented_in("grupo.rewards.choices")
-class Choice(Protocol):
+class CandidateChoice(Protocol):
     """Chooses one of several candidates."""
 
     async def __call__(
