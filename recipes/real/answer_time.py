@@ -21,14 +21,13 @@ from grupo.util.importing import load_module_file
 
 TRAINING = load_module_file(Path(__file__).with_name("training.py"))
 NAMES = ("larger_number", "claimed_sums")
-TASKS, ATTEMPTS = 30, 4
+TASKS, ATTEMPTS = 24, 2
 STRATEGIES = (
     "single",
-    "Vote(8, 'recipes/real/answers.py:{extract}')",
-    "BestOf(8)",
+    "Vote(4, 'recipes/real/answers.py:{extract}')",
+    "BestOf(4)",
     "Revised(most=1)",
-    "Revised(most=3)",
-    "Revised(most=3, stop='{{task}} An answer: {{answer}} Is it right? Reply yes or no.')",
+    "Revised(most=2, stop='{{task}} An answer: {{answer}} Is it right? Reply yes or no.')",
 )
 EXTRACT = {"larger_number": "last_number", "claimed_sums": "yes_or_no"}
 
