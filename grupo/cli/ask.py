@@ -55,6 +55,10 @@ def ask(
     plain: Annotated[
         bool, Option("--plain", help="Continue the prompt as text, without the chat template.")
     ] = False,
+    strategy: Annotated[
+        str,
+        Option(help="How the prompt is answered: single, Vote(16), Revised(most=3), file.py:name."),
+    ] = "",
     logprobs: Annotated[
         bool, Option("--logprobs", help="Print each token with its log-probability.")
     ] = False,
@@ -79,6 +83,7 @@ def ask(
         tuple(column or ()),
         checkpoint,
         weights,
+        strategy,
     )
     conversation = args.open()
     print_error(f"{conversation.name}")
@@ -91,10 +96,15 @@ def ask(
     rollouts = conversation.answers(text, attempts)
     if as_json:
         answers = [answer_data(rollout) for rollout in rollouts]
-        print_line(json.dumps({"source": conversation.name, "answers": answers}))
+        data = {"source": conversation.name, "answers": answers, "tokens": conversation.tokens}
+        if strategy:
+            for answer, turns in zip(answers, conversation.private_turns, strict=True):
+                answer["private"] = [turn._asdict() for turn in turns]
+        print_line(json.dumps(data))
         return
     out.print(answers_table(rollouts))
     print_line(agreement(rollouts))
+    print_error(tokens_line(conversation))
     for rollout in rollouts if logprobs else ():
         out.print(logprobs_table(conversation, rollout))
 
@@ -110,9 +120,13 @@ def print_streamed(conversation: "Conversation", prompt: str, *, logprobs: bool)
         printed = text
 
     (rollout,) = conversation.answers(prompt, on_text=on_text)
+    for turn in conversation.private_turns[0]:
+        print_error(f"[{turn.label}] {escape_controls(turn.text)}")
     on_text(rollout.last_response.text)
     print_line("")
     print_error(describe(rollout))
+    if conversation.private_turns[0]:
+        print_error(tokens_line(conversation))
     if logprobs:
         out.print(logprobs_table(conversation, rollout))
     return rollout
@@ -139,6 +153,12 @@ def hold_conversation(conversation: "Conversation", *, logprobs: bool) -> None:
                 print_error("Stopped: the conversation goes on without this question.")
             except ConfigError as error:
                 print_error(f"{error} {RESET} begins anew.")
+
+
+def tokens_line(conversation: "Conversation") -> str:
+    """The tokens of the last answers with everything on the way to them."""
+    tokens = conversation.tokens
+    return f"in all {tokens['generated']:,} tokens generated, {tokens['read']:,} read"
 
 
 def describe(rollout: "Rollout") -> str:

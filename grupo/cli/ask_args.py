@@ -7,7 +7,10 @@ from typing import Any
 
 from grupo.cli.build_recipe import parse_option, reward_terms
 from grupo.cli.paths import last_run
-from grupo.core.interfaces import Actor, score_group, single_response
+from grupo.cli.strategy_option import parse_strategy
+from grupo.config.strategies import check_strategy
+from grupo.core.interfaces import Actor, TurnStrategy, score_group, single_response
+from grupo.core.private_turns import PrivateTurn, record_private_turns
 from grupo.core.response_use import generation_only
 from grupo.core.types import Group, Observation, Rollout, Task
 from grupo.envs.single_turn import SingleTurn
@@ -45,6 +48,7 @@ class AskArgs:
         columns: Columns of the task that the reward functions read: `NAME=VALUE`.
         checkpoint: Checkpoint of the run: "last", "best" or the number of a step.
         weights: Weights of the checkpoint: "trained" or "ema".
+        strategy: The turn strategy as the user spells it; "" for a single response.
     """
 
     source: str
@@ -57,16 +61,19 @@ class AskArgs:
     columns: tuple[str, ...] = ()
     checkpoint: str = LAST
     weights: str = TRAINED
+    strategy: str = ""
 
     def open(self) -> "Conversation":
         """Load the policy for a conversation that has not begun."""
         if self.plain and self.system:
             raise ConfigError("system: the text of --plain has no system message. Leave one out.")
+        strategy = parse_strategy(self.strategy) if self.strategy else single_response
         columns = dict(parse_option(_column, "column", text) for text in self.columns)
         if columns and not self.rewards:
             raise ConfigError("column: no reward reads it. Add --reward file.py:function.")
         env = SingleTurn(reward_terms(self.rewards)) if self.rewards else None
-        policy, name = self.load()
+        policy, name, recipe = self.load()
+        check_strategy("strategy", strategy, recipe)
         if not isinstance(policy, CausalPolicy):
             kind = type(policy).__name__.removesuffix("Policy")
             raise ConfigError(f"run: {self.source!r} is a {kind}. Allowed: a language model.")
@@ -77,23 +84,25 @@ class AskArgs:
         is_chat = bool(policy.chat_tokenizer.tokenizer.chat_template) and not self.plain
         if self.system and not is_chat:
             raise ConfigError(f"system: {self.source!r} has no chat template. Leave it out.")
-        return Conversation(policy, actor, name, self.system, is_chat, env, columns)
+        return Conversation(policy, actor, name, self.system, is_chat, env, columns, strategy)
 
-    def load(self) -> tuple[Policy, str]:
-        """The policy with its limits and sampling, and its name for the user."""
+    def load(self) -> tuple[Policy, str, Recipe]:
+        """The policy with its limits and sampling, its name for the user, and its recipe."""
         folder = parse_option(parse_path, "run", self.source)
         if (folder / RECIPE_FILE).is_file() or stage_folders(folder):
             run = last_run(folder)
             recipe = self._with_options(RunFolder.open(run).recipe)
             loaded = load_checkpoint(run, recipe, self.checkpoint)
-            return policy_of(recipe, loaded, self.weights), f"{run}, step {loaded.step}"
+            policy = policy_of(recipe, loaded, self.weights)
+            return policy, f"{run}, step {loaded.step}", recipe
         if (self.checkpoint, self.weights) != (LAST, TRAINED):
             raise ConfigError(
                 f"checkpoint and weights are of a run, and {self.source!r} is none. Allowed: a"
                 " run's folder."
             )
         recipe = with_model(quickstart.RECIPE.replace(policy=CausalLM(self.source)), self.source)
-        return self._with_options(recipe).policy.build(), self.source
+        recipe = self._with_options(recipe)
+        return recipe.policy.build(), self.source, recipe
 
     def _with_options(self, recipe: Recipe) -> Recipe:
         """The recipe with the chosen limits, whose policy generates in this process."""
@@ -121,7 +130,10 @@ class Conversation:
         is_chat: Prompts are messages of the user, rendered by the chat template.
         env: Scores the answers; None: they are not scored.
         columns: Columns of the task that reward functions read.
+        strategy: How a prompt is answered.
         rollout: The turns so far.
+        private_turns: What was generated on the way to each of the last answers.
+        tokens: Numbers of tokens generated and read for the last answers, by name.
     """
 
     policy: CausalPolicy
@@ -131,7 +143,10 @@ class Conversation:
     is_chat: bool = True
     env: SingleTurn | None = None
     columns: Mapping[str, Any] = field(default_factory=dict)
+    strategy: TurnStrategy = single_response
     rollout: Rollout = Rollout()
+    private_turns: Sequence[Sequence[PrivateTurn]] = ()
+    tokens: Mapping[str, int] = field(default_factory=dict)
 
     def answers(self, prompt: str, count: int = 1, on_text: OnText | None = None) -> list[Rollout]:
         """Independent answers to the next prompt, each a rollout with the turns so far.
@@ -139,24 +154,43 @@ class Conversation:
         Args:
             prompt: The user's text.
             count: Number of answers.
-            on_text: Receives the text of the answer so far, if there is one answer.
+            on_text: Receives the text of the answer so far, if there is one answer, which is a
+                single response.
         """
         observation = self._observation(prompt)
         self._check_room(observation)
         actors = [self.actor.fork(len(self.rollout.turns), i) for i in range(count)]
-        if on_text and count == 1 and isinstance(actors[0], CausalActor):
+        is_streamed = on_text and count == 1 and self.strategy is single_response
+        if on_text and is_streamed and isinstance(actors[0], CausalActor):
             actors = [actors[0].streaming(on_text)]
-        return list(run_coroutine(self._answer(observation, actors)).rollouts)
+        before = self._all_tokens()
+        rollouts = list(run_coroutine(self._answer(observation, actors)).rollouts)
+        self.tokens = {name: count - before[name] for name, count in self._all_tokens().items()}
+        return rollouts
+
+    def _all_tokens(self) -> dict[str, int]:
+        """Numbers of tokens generated and read since the conversation was opened."""
+        actor = self.actor
+        counts = {"generated": actor.generated_tokens, "read": actor.read_tokens}
+        return {name: sum(by_role.values()) for name, by_role in counts.items()}
 
     async def _answer(self, observation: Observation, actors: Sequence[Actor]) -> Group:
         """The answers of the actors, scored if there are reward functions."""
-        rollouts = await asyncio.gather(
-            *(single_response(actor, self.rollout, observation) for actor in actors)
-        )
+        answered = await asyncio.gather(*(self._turn(actor, observation) for actor in actors))
+        rollouts = [rollout for rollout, _ in answered]
+        self.private_turns = [turns for _, turns in answered]
         task = Task("ask", observation, self.columns.get("answer"), columns=self.columns)
         if self.env is None:
             return Group(task, tuple(rollouts))
         return await score_group(task, self.env, rollouts)
+
+    async def _turn(
+        self, actor: Actor, observation: Observation
+    ) -> tuple[Rollout, list[PrivateTurn]]:
+        """The rollout after the turn, and what was generated on the way."""
+        with record_private_turns() as private_turns:
+            rollout = await self.strategy(actor, self.rollout, observation)
+        return rollout, private_turns
 
     def _observation(self, prompt: str) -> Observation:
         """The prompt as the policy reads it."""

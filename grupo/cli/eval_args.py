@@ -1,5 +1,6 @@
 """The arguments of `grupo eval`: a finished run or a model, and the tasks to evaluate it on."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from grupo.cli.build_recipe import RecipeArgs, check_verifier, parse_option, reward_terms
@@ -7,15 +8,19 @@ from grupo.cli.chosen_defaults import defaults_for
 from grupo.cli.env_option import with_rewards
 from grupo.cli.fields import Fields, split_arguments
 from grupo.cli.paths import last_run
+from grupo.cli.strategy_option import parse_strategies
 from grupo.config.defaults import measure_tasks, with_choices
+from grupo.config.strategies import check_strategy, vote_extractor
 from grupo.config.success import with_default_reward_term
 from grupo.config.tool_formats import with_tool_formats
 from grupo.config.validate import check_recipe, check_tasks
+from grupo.core.component import to_code
 from grupo.core.serialization import objects_in_memory
 from grupo.core.types import Task
 from grupo.models.base import Policy
 from grupo.recipe import Recipe
 from grupo.rollouts.evaluate import EvalResult, evaluate
+from grupo.rollouts.strategy_comparison import StrategyComparison, compare_strategies
 from grupo.tasks import parse_task_source, split_tasks
 from grupo.training.resume.load_run import LAST, TRAINED, load_policy
 from grupo.util.console import print_error
@@ -24,7 +29,9 @@ from grupo.util.rng import derive_key
 from grupo.util.user_paths import parse_path
 
 GENERATION_FIELDS = ("policy.max_new_tokens", "policy.dtype")  # of the chosen ones
-OPTIONS = ("attempts", "checkpoint", "count", "json", "reward", "tasks", "weights")  # for a run
+OPTIONS = (  # for a run
+    *("attempts", "checkpoint", "count", "json", "out", "reward", "strategy", "tasks", "weights"),
+)
 
 
 @dataclass(frozen=True)
@@ -49,10 +56,7 @@ class EvalArgs:
 
     def __call__(self, count: int, attempts: int) -> EvalResult:
         """Evaluate on at most `count` tasks with `attempts` sampled rollouts each."""
-        run, fields = split_arguments(self.arguments)
-        self._check_source(run, fields)
-        policy, recipe, tasks = self._of_run(run, count) if run else self._of_model(fields, count)
-        check_tasks(policy, tasks)
+        policy, recipe, tasks = self._open(count)
         return evaluate(
             policy,
             recipe.env,
@@ -62,6 +66,39 @@ class EvalArgs:
             turn_strategy=recipe.evaluation.turn_strategy,
             key=derive_key(recipe.seed, "held-out"),  # as in a run, whose numbers are reproduced
         )
+
+    def compare(self, count: int, attempts: int, texts: Sequence[str]) -> StrategyComparison:
+        """Compare turn strategies on at most `count` tasks with `attempts` answers each.
+
+        Args:
+            count: Number of tasks at most.
+            attempts: Attempts of each strategy at each task.
+            texts: The strategies as the user spells them.
+        """
+        strategies = parse_strategies(texts)
+        policy, recipe, tasks = self._open(count)
+        for strategy in strategies.values():
+            check_strategy("strategy", strategy, recipe)
+        extract = vote_extractor(strategies.values(), recipe.env)
+        print_error(f"self-consistency counts answers of {to_code(extract)}")
+        return compare_strategies(
+            policy,
+            recipe.env,
+            tasks,
+            strategies,
+            rounds=attempts,
+            success=with_default_reward_term(recipe.evaluation.success, recipe.env),
+            extract=extract,
+            key=derive_key(recipe.seed, "strategies"),
+        )
+
+    def _open(self, count: int) -> tuple[Policy, Recipe, list[Task]]:
+        """The policy, its recipe and the tasks."""
+        run, fields = split_arguments(self.arguments)
+        self._check_source(run, fields)
+        policy, recipe, tasks = self._of_run(run, count) if run else self._of_model(fields, count)
+        check_tasks(policy, tasks)
+        return policy, recipe, tasks
 
     def _check_source(self, run: str, fields: Fields) -> None:
         if bool(run) == bool(self.model):

@@ -3,16 +3,19 @@
 import json
 import sys
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from typer import Argument, Option
 
-from grupo.cli.options import OptionalRunArgument, RewardOption, RunArgument
+from grupo.cli.options import OptionalRunArgument, RewardOption, RunArgument, StrategiesOption
 from grupo.cli.paths import export_folder_argument, last_run, runs_below
 from grupo.storage.pipeline_dirs import is_pipeline
 from grupo.util.console import err, out, print_error, print_line
 from grupo.util.errors import ConfigError
 from grupo.util.user_paths import parse_path
+
+if TYPE_CHECKING:
+    from grupo.cli.eval_args import EvalArgs
 
 CheckpointOption = Annotated[
     str, Option(help="Checkpoint of the run: last, best by keep.metric, or the number of a step.")
@@ -35,20 +38,61 @@ def evaluate(
     reward: RewardOption = None,
     count: Annotated[int, Option(min=1, help="Number of tasks at most.")] = 200,
     attempts: Annotated[int, Option(min=1, help="Sampled rollouts per task.")] = 8,
+    strategy: StrategiesOption = None,
+    picture: Annotated[
+        str, Option("--out", metavar="FILE", help="Draw accuracy over tokens: SVG, PNG or PDF.")
+    ] = "",
     checkpoint: CheckpointOption = "last",
     weights: WeightsOption = "trained",
     as_json: JsonOption = False,
 ) -> None:
-    """Evaluate a run or a model: pass@1 to pass@k with intervals."""
+    """Evaluate a run or a model: pass@1 to pass@k, or strategies with their tokens."""
+    if picture and not strategy:
+        raise ConfigError("out: the picture compares strategies. Add --strategy, or leave it out.")
     from grupo.cli.eval_args import EvalArgs
     from grupo.report.tables import score_table
 
     args = EvalArgs(tuple(arguments or ()), model, tasks, tuple(reward or ()), checkpoint, weights)
+    if strategy:
+        return _compare_strategies(args, count, attempts, strategy, picture, as_json=as_json)
     result = args(count, attempts)
     print_line(json.dumps(result.to_data())) if as_json else out.print(score_table(result))
     if result.num_failed:
         print_error(
             f"Warning: a reward failed for {result.num_failed} rollouts; they count as not solved."
+        )
+
+
+def _compare_strategies(
+    args: "EvalArgs",
+    count: int,
+    attempts: int,
+    strategies: list[str],
+    picture: str,
+    *,
+    as_json: bool,
+) -> None:
+    """Print the comparison of strategies, and draw it if a file is named."""
+    from grupo.cli.build_recipe import parse_option
+    from grupo.report.strategies import comparison_lines, strategy_table
+    from grupo.report.strategy_plot import check_picture, draw_frontier
+
+    file = parse_option(parse_path, "out", picture) if picture else None
+    if file:
+        check_picture(file)
+    comparison = args.compare(count, attempts, strategies)
+    if as_json:
+        print_line(json.dumps(comparison.to_data()))
+    else:
+        out.print(strategy_table(comparison))
+        for line in comparison_lines(comparison):
+            print_line(line)
+    if file:
+        draw_frontier(comparison, file)
+    if comparison.errors:
+        print_error(
+            f"Warning: a reward failed for {len(comparison.errors)} rollouts; they count as not"
+            f" solved: {comparison.errors[0]}"
         )
 
 

@@ -23,6 +23,13 @@ RecipeArguments = Annotated[
     ),
 ]
 RewardOption = Annotated[Strings, Option(help="[name=][weight*]module:function; may be repeated.")]
+StrategiesOption = Annotated[
+    Strings,
+    Option(
+        metavar="STRATEGY",
+        help="How a turn is answered: single, Vote(16), file.py:name; repeat it to compare.",
+    ),
+]
 EvalTasksOption = Annotated[
     str, Option(help="Number of tasks to hold out for evaluation, or their source.")
 ]

@@ -122,7 +122,7 @@ def _serve_openai(model: str, port: int, max_new_tokens: int | None) -> None:
 
     with optional_dependency("aiohttp", "proxy"):
         from grupo.envs.proxy.served_policy import serve_policy
-    policy, name = AskArgs(model, max_new_tokens=max_new_tokens or 0).load()
+    policy, name, _ = AskArgs(model, max_new_tokens=max_new_tokens or 0).load()
     actor = policy.actor(0)
     if not isinstance(actor, CausalActor):
         raise ConfigError(f"model: {model} is no language model. Allowed: a causal one.")

@@ -27,8 +27,8 @@ def check_given_answers(recipe: Recipe) -> None:
     if not method.provides.given or not _reads_old_logp(method):
         return
     raise ConfigError(
-        f"method.sampler: {_name_of_given(method)}, whose answers are given and not sampled, and"
-        f" the method takes their ratio to the policy that sampled them: {to_code(method.loss)}."
+        f"method.sampler: {_name_of_given(method)}, whose answers are given or chosen, not sampled,"
+        f" and the method takes their ratio to the sampling policy: {to_code(method.loss)}."
         " Allowed with given answers: a loss without that ratio, such as dpo(); with this loss, a"
         " sampler that generates, such as GroupSampler(8)."
     )

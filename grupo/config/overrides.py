@@ -2,11 +2,13 @@
 
 A value is a literal, a string, or a component written as the code that makes it: `Cosine(1e-5, 0)`,
 `Lora(rank=8)`, `Updates(2, minibatches=4)`. The type of a field determines its components: the
-component's own class, or the implementations of a protocol in the protocol's module. Nothing is
-evaluated: calls are parsed, and components are constructed from the parsed arguments.
+component's own class, or the implementations of a protocol in the protocol's module. Where a
+function is allowed, `file.py:name` is one of the user's. Nothing is evaluated: calls are parsed,
+and components are constructed from the parsed arguments.
 """
 
 import ast
+import re
 import types
 import typing
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -15,13 +17,15 @@ from typing import Any, Literal, TypeVar
 
 from grupo.core.component import component_fields, is_component
 from grupo.core.field_types import coerce_number, describe_type, matches_type
-from grupo.core.protocols import available_components
+from grupo.core.protocols import available_components, is_protocol, protocol_methods
 from grupo.util.errors import ConfigError, suggest
+from grupo.util.importing import import_object
 from grupo.util.python_text import parse_expression
 from grupo.util.spelling import nearest
 
 C = TypeVar("C")
 TOML_BOOLEANS = {"true": True, "false": False}
+ADDRESS = re.compile(r"[^\s():,'\"]+:[A-Za-z_][\w.]*")  # of a function: file.py:name, module:name
 JSON_NAMES = {**TOML_BOOLEANS, "null": None}
 _TUPLE_HINT = (
     "Allowed: the whole tuple. Write all of its members, or, for the weight of a reward term,"
@@ -115,7 +119,7 @@ def parse_value(text: str, hint: Any, field: str) -> Any:
         value = _value(node, hint, field)
         if isinstance(value, str) and not isinstance(node, ast.Constant):
             value = text  # as written: gpt2-medium is not a subtraction
-    value = value if matches_type(value, hint) else text
+    value = value if matches_type(value, hint) else _imported(text, hint)
     if not matches_type(value, hint):
         allowed = f"{describe_type(hint)}.{_notation(text, hint)}"
         raise ConfigError(f"{field}: {text!r} does not fit. Allowed: {allowed}")
@@ -212,9 +216,19 @@ def _value(node: ast.expr, hint: Any, field: str) -> Any:
         if len(hints) == len(node.elts):
             return tuple(map(_value, node.elts, hints, [field] * len(hints)))
     try:
-        return coerce_number(ast.literal_eval(node), hint)
+        value = coerce_number(ast.literal_eval(node), hint)
     except (ValueError, TypeError):
         return ast.unparse(node)
+    return _imported(value, hint)
+
+
+def _imported(value: Any, hint: Any) -> Any:
+    """The user's function or component that an address names, or the value as it is."""
+    is_union = typing.get_origin(hint) in (typing.Union, types.UnionType)
+    members = typing.get_args(hint) if is_union else (hint,)
+    takes_functions = any(is_protocol(m) and protocol_methods(m) == {"__call__"} for m in members)
+    is_address = isinstance(value, str) and ADDRESS.fullmatch(value) is not None
+    return import_object(value) if takes_functions and is_address else value
 
 
 def plain_value(text: str) -> Any:

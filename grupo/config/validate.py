@@ -13,6 +13,7 @@ from grupo.algo.minibatches import Updates
 from grupo.config.answer_length import check_answer_length
 from grupo.config.given_answers import check_given_answers
 from grupo.config.staleness import check_staleness
+from grupo.config.strategies import check_heads, check_strategy
 from grupo.config.supervised import check_supervised
 from grupo.config.validate_kinds import check_kinds
 from grupo.config.validate_rewards import check_reward_range
@@ -22,6 +23,7 @@ from grupo.config.validate_stopping import check_stopping
 from grupo.core.batch import Batch, TaskHistory
 from grupo.core.component import component_fields, is_component, to_code, walk
 from grupo.core.interfaces import StatefulEnv, env_without_placement
+from grupo.core.requires import merged_provides
 from grupo.core.schedules import Schedule, resolve_schedules
 from grupo.core.serialization import to_data
 from grupo.core.task_validator import RowValidator, TaskValidator
@@ -83,6 +85,8 @@ def check_recipe(recipe: Recipe) -> None:
     check_reward_range(recipe)
     check_sharding(recipe, _components(recipe, ""))
     _check_roles(recipe)
+    check_heads("method.sampler", recipe.method.sampler, recipe)
+    check_strategy("evaluation.turn_strategy", recipe.evaluation.turn_strategy, recipe)
     _check_players(recipe)
     check_staleness(recipe)
     _check_unfinished(recipe)
@@ -214,8 +218,8 @@ def _advantages_of_pair(estimator: AdvantageEstimator, groups: tuple[int, int]) 
 
 
 def _check_roles(recipe: Recipe) -> None:
-    """Raise for a policy whose role no rollout of the method has."""
-    roles = recipe.method.provides.roles
+    """Raise for a policy whose role neither the method nor the evaluation has."""
+    roles = recipe.method.provides.roles | merged_provides(recipe.evaluation.turn_strategy).roles
     for path, component in _components(recipe, ""):
         if isinstance(component, RolePolicy) and component.name not in roles:
             hint = suggest(component.name, roles)

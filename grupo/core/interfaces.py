@@ -10,8 +10,11 @@ from random import Random
 from typing import NamedTuple, Protocol, runtime_checkable
 
 from grupo.core.batch import Batch, Signals
+from grupo.core.component import to_code
 from grupo.core.demonstration import Demonstration
+from grupo.core.protocols import implemented_in
 from grupo.core.types import Group, Observation, Response, RewardResult, Rollout, Task
+from grupo.util.errors import ConfigError
 
 
 class TokenLogprobs(NamedTuple):
@@ -40,6 +43,16 @@ class Actor(Protocol):
         Every item that the inference engine generated counts once, also if its rollout failed,
         was cut, or was not returned by the sampler. A call of `next_tokens` counts as one item: it
         costs the engine one step of decoding.
+        """
+        ...
+
+    @property
+    def read_tokens(self) -> Mapping[str, int]:
+        """Number of tokens that the engine read so far, by role: those of prompts and contexts.
+
+        A beginning that is in the engine's prefix cache, or that prompts of one batch share, is
+        read once. Text to score, and the rollout before a head's prediction, are read as well. A
+        generated token is read only if a later request begins with it.
         """
         ...
 
@@ -245,6 +258,7 @@ def open_env(env: EnvSpec) -> Env:
     return env.open() if isinstance(env, StatefulEnv) else env
 
 
+@implemented_in("grupo.rollouts.turns")
 class TurnStrategy(Protocol):
     """How the policy answers one observation: with one response or several."""
 
@@ -267,9 +281,19 @@ async def run_rollout(
     rollout: Rollout = Rollout(),
     turn_strategy: TurnStrategy = single_response,
 ) -> Rollout:
-    """Continue `rollout` until the environment ends it; the result is not scored yet."""
+    """Continue `rollout` until the environment ends it; the result is not scored yet.
+
+    Raises:
+        ConfigError: The turn strategy returned a rollout without a new response.
+    """
     while (observation := await env.reply(task, rollout)) is not None:
+        num_turns = len(rollout.turns)
         rollout = await turn_strategy(actor, rollout, observation)
+        if len(rollout.turns) <= num_turns:  # the environment would reply the same for ever
+            raise ConfigError(
+                f"turn_strategy: {to_code(turn_strategy)} returned no response to an observation."
+                " Allowed: a rollout with at least one turn more."
+            )
     return rollout
 
 

@@ -6,13 +6,33 @@ Command-line values such as `Updates(2)` are resolved with it.
 import inspect
 import types
 import typing
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import is_dataclass
 from functools import cache
 from importlib import import_module
-from typing import Any
+from typing import Any, TypeVar
 
 from grupo.util.in_memory import InMemory
+
+P = TypeVar("P", bound=type)
+HOME = "__implemented_in__"  # attribute of a protocol: the package of its implementations
+
+
+def implemented_in(package: str) -> Callable[[P], P]:
+    """A decorator of a protocol: the public names of `package` are its implementations.
+
+    Without it, they are searched where the protocol is defined.
+
+    Args:
+        package: A package or module of the library, whose `__all__` has the names. It may lie in a
+            higher layer: it is imported when a text names an implementation.
+    """
+
+    def mark(protocol: P) -> P:
+        setattr(protocol, HOME, package)
+        return protocol
+
+    return mark
 
 
 def is_protocol(hint: Any) -> bool:
@@ -49,7 +69,8 @@ def available_components(hint: Any) -> dict[str, Any]:
     """The library's components and plain functions that a field of type `hint` accepts, by name.
 
     For a component's class that is the class itself. For a protocol it is every implementation
-    among the names of the module, or of the package, that defines the protocol.
+    among the names of the module, or of the package, that defines the protocol, or of the package
+    that the protocol names with `implemented_in`.
 
     >>> from grupo.algo.minibatches import UpdatePlan
     >>> sorted(available_components(UpdatePlan))
@@ -66,6 +87,11 @@ def available_components(hint: Any) -> dict[str, Any]:
 
 
 def _implementations(hint: type) -> Iterator[tuple[str, Any]]:
+    if HOME in vars(hint):
+        package = import_module(vars(hint)[HOME])
+        named = ((name, getattr(package, name)) for name in package.__all__)
+        yield from ((name, x) for name, x in named if _implements(x, hint))
+        return
     home = hint.__module__
     if home.endswith((".base", ".combinators")):  # the protocol of a whole package
         home = home.rpartition(".")[0]

@@ -69,8 +69,9 @@ class Response:
         text: The response as text.
         finish_reason: Why generation stopped: "end" (end token), "stop" (a stop string) or
             "length" (the token limit).
-        sampled: The policy sampled the response. False for a recited or forced text; `logp` is
-            then 0, or the policy's own for a forced text that is trained on with a ratio.
+        sampled: The response is a sample of the policy. False for a recited or forced text, whose
+            `logp` is then 0, or the policy's own for a forced text that is trained on with a ratio;
+            and for an answer that was chosen among several, whose `logp` it had before the choice.
         in_loss: The response is trained on. False for a forced prefill.
         resets_context: The context starts anew with `observation`; earlier turns are not read.
         rewrites_history: The context starts anew because the chat template renders earlier answers

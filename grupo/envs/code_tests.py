@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from grupo.core.component import component
+from grupo.core.extract_answer import AfterThinking, Extractor
 from grupo.core.ranges import NonEmptyString
 from grupo.core.types import Task
 from grupo.envs.program_reward import ProgramReward
 from grupo.envs.tools.sandbox import Sandbox
-from grupo.rewards.extract_answer import AfterThinking, Extractor
 from grupo.rewards.instruction_following import share_met
 from grupo.util.errors import ConfigError
 from grupo.util.fenced_blocks import fenced_blocks

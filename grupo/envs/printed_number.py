@@ -4,12 +4,12 @@ import math
 from collections.abc import Sequence
 
 from grupo.core.component import component
+from grupo.core.extract_answer import AfterThinking, Extractor
 from grupo.core.ranges import NonNegativeFloat
 from grupo.core.types import Task
 from grupo.envs.code_tests import last_code_block
 from grupo.envs.program_reward import ProgramReward
 from grupo.envs.tools.sandbox import Sandbox
-from grupo.rewards.extract_answer import AfterThinking, Extractor
 from grupo.util.errors import ConfigError
 
 

@@ -5,10 +5,10 @@ from abc import abstractmethod
 from collections.abc import Sequence
 from functools import partial
 
+from grupo.core.extract_answer import Extractor
 from grupo.core.types import Rollout, Task
 from grupo.envs.timeouts import call_all_with_timeout
 from grupo.rewards.base import RewardValue, SelfTimedReward
-from grupo.rewards.extract_answer import Extractor
 
 MAX_CHARS = 100_000  # of a program; a longer one scores 0
 

@@ -21,7 +21,7 @@ class Request:
         num_scored: how many tokens at the end of `tokens` to score; nothing is then generated.
         aux_head: name of an auxiliary head to evaluate after `tokens`; nothing is then generated.
         num_likeliest: how many of the likeliest next tokens to return; nothing is then generated.
-        role: role of the rollout, by which generated tokens are counted.
+        role: role of the rollout, by which tokens are counted.
     """
 
     tokens: tuple[int, ...]
@@ -39,6 +39,11 @@ class Request:
         """Whether the reply is an answer."""
         return not (self.num_scored or self.aux_head or self.num_likeliest)
 
+    @property
+    def num_tokens(self) -> int:
+        """Number of tokens of the prompt, or of the context to score."""
+        return len(self.tokens)
+
 
 @dataclass(frozen=True)
 class Reply:
@@ -55,6 +60,8 @@ class Reply:
         routes: experts that routers chose for each token of prompt and answer but the last one, as
             `encode_routes` writes them; "" if they are not recorded.
         next_tokens: the likeliest next tokens, likeliest first.
+        num_cached: tokens of the request that were in the engine's prefix cache, or were computed
+            for another request of the batch.
     """
 
     tokens: tuple[int, ...] = ()
@@ -65,6 +72,7 @@ class Reply:
     parts: tuple[tuple[int, int], ...] = ()
     routes: str = ""
     next_tokens: tuple[int, ...] = ()
+    num_cached: int = 0
 
     @property
     def num_generated(self) -> int:

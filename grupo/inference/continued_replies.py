@@ -14,10 +14,13 @@ TOKENS_PER_REQUEST = 4  # of a streamed reply
 
 
 class ReplyBatcher(Protocol):
-    """Answers requests and counts the generated tokens."""
+    """Answers requests and counts the generated and the read tokens."""
 
     @property
     def generated_tokens(self) -> Mapping[str, int]: ...
+
+    @property
+    def read_tokens(self) -> Mapping[str, int]: ...
 
     async def __call__(self, request: Request) -> Reply: ...
 
@@ -41,6 +44,10 @@ class ContinuingBatcher:
     @property
     def generated_tokens(self) -> Mapping[str, int]:
         return self.batcher.generated_tokens
+
+    @property
+    def read_tokens(self) -> Mapping[str, int]:
+        return self.batcher.read_tokens
 
     async def continue_reply(self, request: Request, begun: Reply, count: int) -> Reply:
         """The reply `begun` to `request`, continued by at most `count` tokens."""

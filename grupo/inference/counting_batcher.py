@@ -1,4 +1,4 @@
-"""A batcher that counts the generated tokens, at the one place where engines return replies."""
+"""A batcher that counts generated and read tokens, at the one place where engines reply."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -15,6 +15,11 @@ class GenerationRequest(Protocol):
         """The rollout's role; "" for rollouts without one."""
         ...
 
+    @property
+    def num_tokens(self) -> int:
+        """Number of tokens of the prompt or context; 0 if the request has no tokens."""
+        ...
+
 
 class GenerationReply(Protocol):
     """A reply with generated items: tokens, denoising steps or latent thoughts."""
@@ -24,28 +29,37 @@ class GenerationReply(Protocol):
         """Number of generated items; 0 if the request only scored or predicted."""
         ...
 
+    @property
+    def num_cached(self) -> int:
+        """Number of tokens of the request that the engine did not compute for it."""
+        ...
+
 
 RequestT = TypeVar("RequestT", bound=GenerationRequest)
 ReplyT = TypeVar("ReplyT", bound=GenerationReply)
 
 
 class CountingBatcher(DynamicBatcher[RequestT, ReplyT]):
-    """A dynamic batcher that counts the items of all replies, by the role of the rollout.
+    """A dynamic batcher that counts generated and read tokens, by the role of the rollout.
 
     A reply is counted when the engine returns it, before the sampler receives it: whether the
-    sampler keeps, cuts, discards or has cancelled the answer makes no difference. Prompt tokens are
-    not counted, because shared prefixes are cached.
+    sampler keeps, cuts, discards or has cancelled the answer makes no difference. Read tokens are
+    those of a request, without `num_cached` of its reply. An engine that does not know what a
+    server took from its cache counts whole requests.
 
     Args:
         engine: answers a batch; yields the index of a request and its reply.
     """
 
     def __init__(self, engine: BatchHandler[RequestT, ReplyT]) -> None:
-        self._counts = Counter[str]()
+        self._generated = Counter[str]()
+        self._read = Counter[str]()
 
         def answer(requests: Sequence[RequestT]) -> Iterator[tuple[int, ReplyT]]:
             for index, reply in engine(requests):
-                self._counts[requests[index].role] += reply.num_generated
+                request = requests[index]
+                self._generated[request.role] += reply.num_generated
+                self._read[request.role] += request.num_tokens - reply.num_cached
                 yield index, reply
 
         super().__init__(answer)
@@ -53,4 +67,9 @@ class CountingBatcher(DynamicBatcher[RequestT, ReplyT]):
     @property
     def generated_tokens(self) -> Mapping[str, int]:
         """Number of items generated so far by role, in alphabetical order."""
-        return {role: self._counts[role] for role in sorted(self._counts)}
+        return {role: self._generated[role] for role in sorted(self._generated)}
+
+    @property
+    def read_tokens(self) -> Mapping[str, int]:
+        """Number of tokens read so far by role, in alphabetical order."""
+        return {role: self._read[role] for role in sorted(self._read)}

@@ -6,7 +6,7 @@ or on when it runs.
 
 import logging
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import torch
 from torch import Tensor
@@ -150,6 +150,7 @@ class _Answer:
     Args:
         request_index: the request that is answered.
         max_new_tokens: the most tokens of the answer.
+        num_cached: tokens of the request that were not computed for it.
         tokens: the tokens generated so far.
         logp: their log-probabilities.
         is_active: whether the answer has not ended.
@@ -157,6 +158,7 @@ class _Answer:
 
     request_index: int
     max_new_tokens: int
+    num_cached: int
     tokens: list[int] = field(default_factory=list)
     logp: list[float] = field(default_factory=list)
     is_active: bool = True
@@ -205,12 +207,18 @@ class _DecodeBatch:
         requests = [self.requests[i] for i in indices]
         prompts = list(dict.fromkeys(r.tokens for r in requests))
         prompt_number = {prompt: i for i, prompt in enumerate(prompts)}
+        first_new_slot = engine.prefix_cache.size
         pairs = engine.limits.prefill_pairs if engine.backend.model.device.type == "cuda" else None
         prefill_args = engine.backend, engine.lm_head, engine.prefix_cache, prompts
         logits, slots = prefill_in_parts(*prefill_args, pairs)
         prefixes = [prompt_number[r.tokens] for r in requests]
         remaining = map(engine.stop_conditions.remaining_tokens, requests)
-        self.answers += map(_Answer, indices, remaining)
+        unread = dict(enumerate(_num_read(slots, first_new_slot)))
+        num_cached = [
+            len(r.tokens) - unread.pop(prefix, 0)  # the first request of a prompt reads it
+            for r, prefix in zip(requests, prefixes, strict=True)
+        ]
+        self.answers += map(_Answer, indices, remaining, num_cached)
         rng_key = self._tensor([r.rng_key for r in requests])
         prompt_length = self._tensor([len(r.tokens) for r in requests])
         next_positions = [next_position(engine.backend, prompt) for prompt in prompts]
@@ -247,7 +255,7 @@ class _DecodeBatch:
                 answer.is_active = False
                 tokens, logp = tuple(answer.tokens), tuple(answer.logp)
                 reply = Reply(tokens, logp, reason or "length", routes=self._routes(row))
-                yield answer.request_index, reply
+                yield answer.request_index, replace(reply, num_cached=answer.num_cached)
 
     def _routes(self, row: int) -> str:
         """The routes of a row's context, whose newest token was not evaluated."""
@@ -266,3 +274,24 @@ class _DecodeBatch:
 
     def _tensor(self, numbers: Sequence[int]) -> Tensor:
         return torch.tensor(numbers, dtype=torch.long, device=self.engine.backend.model.device)
+
+
+def _num_read(slots: Sequence[Sequence[int]], first_new: int) -> list[int]:
+    """How many tokens of each prompt were computed: a beginning that prompts share, for the first.
+
+    The last token of a prompt is computed even if it is cached.
+
+    Args:
+        slots: for each prompt, the slots of its tokens in the prefix cache.
+        first_new: the first slot that was not in the cache before.
+
+    >>> _num_read([[0, 1, 5], [0, 1, 5, 6], [0, 1]], first_new=5)
+    [1, 1, 1]
+    """
+    known = set[int]()
+    counts = []
+    for prompt in slots:
+        new = {slot for slot in prompt if slot >= first_new} - known
+        known |= new
+        counts.append(max(1, len(new)))
+    return counts

@@ -58,6 +58,10 @@ class CausalActor:
     def generated_tokens(self) -> Mapping[str, int]:
         return self.batcher.generated_tokens
 
+    @property
+    def read_tokens(self) -> Mapping[str, int]:
+        return self.batcher.read_tokens
+
     async def __call__(self, rollout: Rollout, observation: Observation) -> Response:
         if isinstance(observation, ModelCall):
             return await self._answer_call(rollout, observation)
@@ -111,9 +115,9 @@ class CausalActor:
         if not num_scored:
             return TokenLogprobs()
         tokens = context_tokens(rollout)
-        reply = await self.batcher(
-            Request(tokens, self.rng_key, self.sampling, num_scored=num_scored)
-        )
+        key, sampling = self.rng_key, self.sampling
+        request = Request(tokens, key, sampling, num_scored=num_scored, role=rollout.role)
+        reply = await self.batcher(request)
         return TokenLogprobs(reply.logp, reply.entropy, log(len(self.chat_tokenizer.tokenizer)))
 
     async def next_tokens(
@@ -155,7 +159,8 @@ class CausalActor:
                 f"sampler: it needs predictions of the auxiliary head {head!r} during a rollout."
                 " Allowed: rollouts of tokens."
             )
-        return (await self.batcher(Request(tokens, self.rng_key, aux_head=head))).head_value
+        request = Request(tokens, self.rng_key, aux_head=head, role=rollout.role)
+        return (await self.batcher(request)).head_value
 
     def truncate(self, rollout: Rollout, num_items: int) -> Rollout:
         *turns, (observation, response) = rollout.turns

@@ -1,7 +1,7 @@
 """Actor of several policies, which dispatches by the role of a rollout."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from random import Random
 
@@ -24,6 +24,13 @@ def _for_group(actor: Actor, key: int, record: ReplyRecord) -> Actor:
     return actor.for_group(key, record)
 
 
+def _sums_by_role(counts: Iterable[Mapping[str, int]]) -> dict[str, int]:
+    total = Counter[str]()
+    for count in counts:
+        total.update(count)
+    return {role: total[role] for role in sorted(total)}
+
+
 @dataclass(frozen=True)
 class RoleActor:
     """Actors by role; the actor of `DEFAULT_ROLE` handles every role without an actor.
@@ -35,10 +42,11 @@ class RoleActor:
 
     @property
     def generated_tokens(self) -> Mapping[str, int]:
-        counts = Counter[str]()
-        for actor in self.actors.values():
-            counts.update(actor.generated_tokens)
-        return {role: counts[role] for role in sorted(counts)}
+        return _sums_by_role(actor.generated_tokens for actor in self.actors.values())
+
+    @property
+    def read_tokens(self) -> Mapping[str, int]:
+        return _sums_by_role(actor.read_tokens for actor in self.actors.values())
 
     async def __call__(self, rollout: Rollout, observation: Observation) -> Response:
         return await self._actor_of(rollout)(rollout, observation)

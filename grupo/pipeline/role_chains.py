@@ -5,9 +5,9 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from grupo.core.component import component
+from grupo.core.extract_answer import Extractor, InsideTag
 from grupo.core.ranges import PositiveInt, Probability
 from grupo.core.types import Rollout
-from grupo.rewards.extract_answer import Extractor, InsideTag
 
 RoleOf = Callable[[str], str | None]
 

@@ -75,7 +75,19 @@ def score_table(score: EvalResult) -> Table:
     names = dict.fromkeys(("greedy", "sampled", *data["intervals"]))
     for name in (n for n in names if n != "pass@1"):
         table.add_row(_label(name), _format_share(data, name))
+    table.caption = tokens_text(score.tokens_per_answer)
     return table
+
+
+def tokens_text(tokens: Mapping[str, float]) -> str:
+    """The mean tokens of an answer in words; "" without any.
+
+    >>> tokens_text({"generated": 12.5, "read": 3.0})
+    'tokens per answer: 12.5 generated, 3.0 read'
+    """
+    if not tokens:
+        return ""
+    return f"tokens per answer: {tokens['generated']:,.1f} generated, {tokens['read']:,.1f} read"
 
 
 def summary_lines(summary: Mapping[str, Any]) -> list[Text]:

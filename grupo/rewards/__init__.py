@@ -4,6 +4,18 @@ A reward scores all rollouts of a group at once: `reward(task, rollouts)` return
 `as_reward` adapts functions of other signatures.
 """
 
+from grupo.core.extract_answer import (
+    AfterMarker,
+    AfterThinking,
+    Extractor,
+    FirstInsideTag,
+    InsideTag,
+    InsideTagOrWhole,
+    answer_after_thoughts,
+    final_answer,
+    last_boxed,
+    whole_text,
+)
 from grupo.rewards.above_reference import AboveReference
 from grupo.rewards.base import (
     AnswerError,
@@ -23,18 +35,6 @@ from grupo.rewards.corrupted import Inverted, MeanLogProb, RandomReward, WhereFo
 from grupo.rewards.countdown import CountdownExpression
 from grupo.rewards.diversity import DistinctNgrams
 from grupo.rewards.edit_similarity import EditSimilarity, plain_latex, single_spaces
-from grupo.rewards.extract_answer import (
-    AfterMarker,
-    AfterThinking,
-    Extractor,
-    FirstInsideTag,
-    InsideTag,
-    InsideTagOrWhole,
-    answer_after_thoughts,
-    final_answer,
-    last_boxed,
-    whole_text,
-)
 from grupo.rewards.grounded_thoughts import (
     BoxBeforeTag,
     FewRepetitions,

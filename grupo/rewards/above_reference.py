@@ -9,10 +9,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from grupo.core.component import component
+from grupo.core.extract_answer import Extractor, answer_after_thoughts
 from grupo.core.ranges import PositiveFloat
 from grupo.core.types import Response, Rollout, Task
 from grupo.rewards.base import Reward, RewardValue, reference_text
-from grupo.rewards.extract_answer import Extractor, answer_after_thoughts
 
 
 @component

@@ -4,10 +4,10 @@ import re
 from collections.abc import Mapping, Sequence
 
 from grupo.core.component import component
+from grupo.core.extract_answer import Extractor, InsideTag
 from grupo.core.ranges import Probability
 from grupo.core.types import Rollout, Task
 from grupo.rewards.base import PerRolloutReward, reference_text
-from grupo.rewards.extract_answer import Extractor, InsideTag
 
 MAX_CHARS = 2_000  # of a fact; the edit distance takes time in proportion to its square
 

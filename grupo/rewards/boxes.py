@@ -8,12 +8,12 @@ from collections.abc import Sequence
 from math import dist
 
 from grupo.core.component import component
+from grupo.core.extract_answer import Extractor, whole_text
 from grupo.core.media import Image, media_of
 from grupo.core.pictures import open_picture
 from grupo.core.types import Rollout, Task
 from grupo.rewards.base import PerRolloutReward
 from grupo.rewards.bounding_box import box_similarity, center_hit, iou
-from grupo.rewards.extract_answer import Extractor, whole_text
 from grupo.util.boxes import BoundingBox, Point, box_text, find_boxes
 from grupo.util.errors import ConfigError
 

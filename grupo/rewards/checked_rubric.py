@@ -3,9 +3,9 @@
 from collections.abc import Callable, Mapping, Sequence
 
 from grupo.core.component import component
+from grupo.core.extract_answer import Extractor, whole_text
 from grupo.core.types import Rollout, Task
 from grupo.rewards.base import PerRolloutReward
-from grupo.rewards.extract_answer import Extractor, whole_text
 from grupo.rewards.judges.rubric_items import RubricItems, check_items, items_of, weighted_mean
 
 

@@ -5,10 +5,10 @@ import re
 from collections.abc import Mapping, Sequence
 
 from grupo.core.component import component
+from grupo.core.extract_answer import Extractor, final_answer
 from grupo.core.ranges import NonEmptyString, NonNegativeFloat
 from grupo.core.types import Rollout, Task
 from grupo.rewards.base import PerRolloutReward, reference_text
-from grupo.rewards.extract_answer import Extractor, final_answer
 from grupo.rewards.math_text import strip_delimiters
 from grupo.util.errors import ConfigError
 

@@ -4,10 +4,10 @@ import re
 from collections.abc import Callable
 
 from grupo.core.component import component
+from grupo.core.extract_answer import Extractor, whole_text
 from grupo.core.types import Rollout, Task
 from grupo.rewards.base import PerRolloutReward, reference_text
 from grupo.rewards.block_answer import edit_distance
-from grupo.rewards.extract_answer import Extractor, whole_text
 
 MAX_CHARS = 4_000  # of an answer; the edit distance takes time in proportion to its square
 LATEX_SPACES = re.compile(r"\\[,;:! ]|\\q?quad(?![A-Za-z])|~|\\(?:left|right)(?![A-Za-z])")

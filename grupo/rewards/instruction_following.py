@@ -3,9 +3,9 @@
 from collections.abc import Callable, Sequence
 
 from grupo.core.component import component
+from grupo.core.extract_answer import AfterThinking, Extractor, whole_text
 from grupo.core.types import Rollout, Task
 from grupo.rewards.base import PerRolloutReward
-from grupo.rewards.extract_answer import AfterThinking, Extractor, whole_text
 from grupo.rewards.instruction_formats import task_constraints
 
 MAX_CHARS = 100_000  # of an answer; a longer text meets nothing

@@ -6,8 +6,8 @@ from math import exp, prod
 from statistics import fmean
 
 from grupo.core.component import component
+from grupo.core.extract_answer import Extractor, last_boxed
 from grupo.core.types import Observation, Rollout, Task
-from grupo.rewards.extract_answer import Extractor, last_boxed
 
 
 def majority_votes(answers: Sequence[Hashable | None]) -> list[float]:

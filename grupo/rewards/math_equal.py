@@ -4,10 +4,10 @@ from functools import cache, lru_cache
 from pathlib import Path
 
 from grupo.core.component import component
+from grupo.core.extract_answer import Extractor, final_answer
 from grupo.core.ranges import Seconds
 from grupo.core.types import Rollout, Task
 from grupo.rewards.base import AnswerError, PerRolloutReward, reference_text
-from grupo.rewards.extract_answer import Extractor, final_answer
 from grupo.rewards.math_syntax import Node, parse_structure
 from grupo.util.program_pool import ProgramError, ProgramPool, ProgramStartError
 

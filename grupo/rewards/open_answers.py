@@ -11,11 +11,11 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from grupo.core.component import check_field, component
+from grupo.core.extract_answer import Extractor, InsideTagOrWhole
 from grupo.core.ranges import NonEmptyString, PositiveInt, Probability
 from grupo.core.types import Rollout, Task
 from grupo.rewards.base import PerRolloutReward, Reward, SelfTimedReward, reference_text
 from grupo.rewards.by_column import declared_range
-from grupo.rewards.extract_answer import Extractor, InsideTagOrWhole
 from grupo.util.errors import ConfigError, suggest
 
 TextSimilarity = Callable[[str, str], float]

@@ -6,9 +6,9 @@ Dang et al., 2025, arXiv:2505.24718 (TW-GRPO); the method is `grupo/methods/tw_g
 from collections.abc import Sequence
 
 from grupo.core.component import component
+from grupo.core.extract_answer import Extractor, InsideTagOrWhole
 from grupo.core.types import Rollout, Task
 from grupo.rewards.base import PerRolloutReward
-from grupo.rewards.extract_answer import Extractor, InsideTagOrWhole
 from grupo.util.errors import ConfigError
 
 

@@ -4,9 +4,9 @@ import re
 from collections.abc import Mapping, Sequence
 
 from grupo.core.component import component
+from grupo.core.extract_answer import Extractor, InsideTagOrWhole
 from grupo.core.types import Rollout, Task
 from grupo.rewards.base import PerRolloutReward
-from grupo.rewards.extract_answer import Extractor, InsideTagOrWhole
 from grupo.util.errors import ConfigError
 
 NUMBER = re.compile(r"\d{1,4}")

@@ -8,10 +8,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from grupo.core.component import component
+from grupo.core.extract_answer import Extractor, InsideTag
 from grupo.core.ranges import NonNegativeFloat
 from grupo.core.types import Rollout, Task
 from grupo.rewards.base import PerRolloutReward, Reward, reference_text
-from grupo.rewards.extract_answer import Extractor, InsideTag
 from grupo.rewards.majority_vote import bleu
 
 

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from grupo.core.component import component
+from grupo.core.extract_answer import Extractor, whole_text
 from grupo.core.types import Rollout, Task
 from grupo.rewards.base import AnswerError, PerRolloutReward
-from grupo.rewards.extract_answer import Extractor, whole_text
 from grupo.rewards.reasoning_gym_guards import (
     GUARDS,
     NEARLY_RIGHT,

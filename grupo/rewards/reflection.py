@@ -1,9 +1,9 @@
 """Whether an answer has a reflection: a first answer, a reflection, a second answer."""
 
 from grupo.core.component import component
+from grupo.core.extract_answer import FirstInsideTag
 from grupo.core.types import Rollout, Task
 from grupo.rewards.base import PerRolloutReward
-from grupo.rewards.extract_answer import FirstInsideTag
 
 
 @component

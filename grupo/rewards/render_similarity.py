@@ -6,10 +6,10 @@ import numpy as np
 from jaxtyping import UInt8
 
 from grupo.core.component import component
+from grupo.core.extract_answer import Extractor, whole_text
 from grupo.core.ranges import NonNegativeFloat
 from grupo.core.types import Rollout, Task
 from grupo.rewards.base import PerRolloutReward, reference_text
-from grupo.rewards.extract_answer import Extractor, whole_text
 from grupo.util.errors import ConfigError
 
 Pixels = UInt8[np.ndarray, "H W 3"]

@@ -4,9 +4,9 @@ import re
 from collections.abc import Sequence
 
 from grupo.core.component import component
+from grupo.core.extract_answer import Extractor, whole_text
 from grupo.core.types import Rollout, Task
 from grupo.rewards.base import PerRolloutReward, reference_text
-from grupo.rewards.extract_answer import Extractor, whole_text
 
 MAX_WORDS = 2_000  # of an answer; the time is in proportion to the product of both lengths
 

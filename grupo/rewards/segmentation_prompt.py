@@ -6,12 +6,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from grupo.core.component import component
+from grupo.core.extract_answer import is_thoughts_then_answer
 from grupo.core.ranges import NonEmptyString, PositiveFloat
 from grupo.core.types import Rollout, Task
 from grupo.rewards.base import PerRolloutReward
 from grupo.rewards.bounding_box import iou
 from grupo.rewards.boxes import points_distance, reference_box
-from grupo.rewards.extract_answer import is_thoughts_then_answer
 from grupo.util.boxes import BoundingBox, Point, box_text, find_boxes
 from grupo.util.errors import ConfigError
 

@@ -5,9 +5,9 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from grupo.core.component import component
+from grupo.core.extract_answer import Extractor, final_answer
 from grupo.core.types import Rollout, Task
 from grupo.rewards.base import PerRolloutReward, reference_text
-from grupo.rewards.extract_answer import Extractor, final_answer
 from grupo.util.errors import ConfigError
 from grupo.util.json_text import parse_json
 

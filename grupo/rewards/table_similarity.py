@@ -9,10 +9,10 @@ from functools import cache
 from html.parser import HTMLParser
 
 from grupo.core.component import component
+from grupo.core.extract_answer import Extractor, whole_text
 from grupo.core.types import Rollout, Task
 from grupo.rewards.base import PerRolloutReward, reference_text
 from grupo.rewards.edit_similarity import edit_similarity, single_spaces
-from grupo.rewards.extract_answer import Extractor, whole_text
 from grupo.rewards.tree_edit import Tree, tree_edit_distance
 from grupo.util.errors import ConfigError
 

@@ -1,9 +1,9 @@
 """Rewards that match the text of a rollout, and a length penalty, in time linear in the text."""
 
 from grupo.core.component import component
+from grupo.core.extract_answer import Extractor, InsideTagOrWhole, whole_text
 from grupo.core.types import Rollout, Task
 from grupo.rewards.base import PerRolloutReward, reference_text
-from grupo.rewards.extract_answer import Extractor, InsideTagOrWhole, whole_text
 from grupo.util.errors import ConfigError
 from grupo.util.linear_patterns import LinearPattern
 

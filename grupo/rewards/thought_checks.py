@@ -7,10 +7,10 @@ the place of any of them.
 from collections.abc import Mapping
 
 from grupo.core.component import component
+from grupo.core.extract_answer import Extractor, InsideTag, final_answer
 from grupo.core.ranges import PositiveInt, Probability
 from grupo.core.types import Rollout, Task
 from grupo.rewards.base import PerRolloutReward
-from grupo.rewards.extract_answer import Extractor, InsideTag, final_answer
 
 THOUGHTS = InsideTag("think")
 

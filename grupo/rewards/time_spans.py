@@ -10,9 +10,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from grupo.core.component import component
+from grupo.core.extract_answer import Extractor, InsideTag
 from grupo.core.types import Rollout, Task
 from grupo.rewards.base import PerRolloutReward
-from grupo.rewards.extract_answer import Extractor, InsideTag
 from grupo.util.errors import ConfigError
 from grupo.util.json_text import parse_json
 

@@ -14,11 +14,11 @@ import numpy as np
 from jaxtyping import Bool, UInt8
 
 from grupo.core.component import component
+from grupo.core.extract_answer import InsideTag, is_thoughts_then_answer
 from grupo.core.media import Video, media_of
 from grupo.core.types import Rollout, Task
 from grupo.rewards.base import PerRolloutReward
 from grupo.rewards.bounding_box import iou
-from grupo.rewards.extract_answer import InsideTag, is_thoughts_then_answer
 from grupo.util.boxes import BoundingBox
 from grupo.util.errors import ConfigError
 from grupo.util.json_text import parse_json

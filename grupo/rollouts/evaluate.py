@@ -95,6 +95,9 @@ class EvalResult:
         num_failed: Number of rollouts that could not be scored. A failed rollout counts as not
             solved. A proportion is NaN if all rollouts failed from which it is computed.
         num_generated_actions: Number of tokens (or denoising steps) generated for all attempts.
+        num_read_tokens: Number of tokens read for all attempts, see `Actor.read_tokens`. Attempts
+            at one task read its prompt once.
+        num_answers: Number of attempts, the greedy ones included.
         first_error: Error of the first failed rollout; "" if no rollout failed.
         demonstration_scores: Scores of held-out demonstrations; None if the evaluation has none.
     """
@@ -104,11 +107,20 @@ class EvalResult:
     pass_at_k: Mapping[int, Proportion]
     num_failed: int = 0
     num_generated_actions: int = 0
+    num_read_tokens: int = 0
+    num_answers: int = 0
     first_error: str = ""
     demonstration_scores: DemonstrationScores | None = None
 
+    @property
+    def tokens_per_answer(self) -> dict[str, float]:
+        """Mean number of generated and of read tokens of an attempt, by name; {} without any."""
+        totals = {"generated": self.num_generated_actions, "read": self.num_read_tokens}
+        count = self.num_answers
+        return {name: total / count for name, total in totals.items()} if count else {}
+
     def to_data(self) -> dict[str, Any]:
-        """The scores by name, their intervals, and the number of failed rollouts.
+        """The scores by name, their intervals, tokens, and the number of failed rollouts.
 
         Proportions without a scored rollout are left out.
         """
@@ -118,7 +130,8 @@ class EvalResult:
         values = {name: score.value for name, score in scores.items()}
         intervals = {name: [score.low, score.high] for name, score in scores.items()}
         values |= self.demonstration_scores.to_data() if self.demonstration_scores else {}
-        return {**values, "intervals": intervals, "failed": self.num_failed}
+        tokens = {"tokens_per_answer": self.tokens_per_answer} if self.num_answers else {}
+        return {**values, "intervals": intervals, "failed": self.num_failed, **tokens}
 
     def __str__(self) -> str:
         scores = [str(self.demonstration_scores)] if self.demonstration_scores else []
@@ -168,14 +181,16 @@ def evaluate(
     sampled_groups = run_rollouts(
         actor.fork("sampled"), env, tasks, num_attempts, turn_strategy, ranks
     )
-    num_generated_actions = sum(actor.generated_tokens.values())  # forks count in the same mapping
-    counts = exchange_json(ranks, num_generated_actions, Phase.EVALUATION_ENDED, channel="generate")
+    # forks count in the same mapping
+    own_counts = [sum(actor.generated_tokens.values()), sum(actor.read_tokens.values())]
+    counts = exchange_json(ranks, own_counts, Phase.EVALUATION_ENDED, channel="generate")
     return scores_of_groups(
         greedy_groups,
         sampled_groups,
         num_attempts=num_attempts,
         success=success,
-        num_generated_actions=sum(counts),
+        num_generated_actions=sum(generated for generated, _ in counts),
+        num_read_tokens=sum(read for _, read in counts),
     )
 
 
@@ -186,6 +201,7 @@ def scores_of_groups(
     num_attempts: int,
     success: Callable[[Rollout], bool],
     num_generated_actions: int,
+    num_read_tokens: int = 0,
 ) -> EvalResult:
     """The scores of finished attempts.
 
@@ -195,6 +211,7 @@ def scores_of_groups(
         num_attempts: Number of sampled rollouts per task.
         success: Decides whether a rollout solves its task.
         num_generated_actions: Number of tokens (or denoising steps) generated for all attempts.
+        num_read_tokens: Number of tokens read for all attempts.
     """
     num_solved = [sum(map(success, group.rollouts)) for group in sampled_groups]
     all_rollouts = [r for group in (*greedy_groups, *sampled_groups) for r in group.rollouts]
@@ -208,6 +225,8 @@ def scores_of_groups(
         },
         len(errors),
         num_generated_actions,
+        num_read_tokens,
+        len(all_rollouts),
         errors[0] if errors else "",
     )
 

@@ -14,10 +14,10 @@ from grupo.cli.fields import split_arguments
 from grupo.compare.budget import parse_budget
 from grupo.compare.update_budget import parse_update_rule
 from grupo.config.overrides import apply_overrides
+from grupo.core.extract_answer import AfterMarker, InsideTag, last_boxed
 from grupo.core.serialization import from_data
 from grupo.envs.tools.formats import FORMATS
 from grupo.envs.tools.tool_calls import ToolCallError, tool_spec
-from grupo.rewards.extract_answer import AfterMarker, InsideTag, last_boxed
 from grupo.storage import strict_json
 from grupo.tasks import parse_task_source
 from grupo.tasks.columns import Columns, task_from_row

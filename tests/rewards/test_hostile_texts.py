@@ -6,12 +6,12 @@ import time
 
 import pytest
 
+from grupo.core.extract_answer import answer_after_thoughts, is_thoughts_then_answer
 from grupo.core.types import Response, Rollout, Task
 from grupo.envs.code_tests import last_code_block
 from grupo.envs.tools import Block, BlockTools
 from grupo.rewards import TagFormat
 from grupo.rewards.block_answer import is_pure
-from grupo.rewards.extract_answer import answer_after_thoughts, is_thoughts_then_answer
 from grupo.rewards.judges.parsers import JSONField, ReplyError
 from grupo.rewards.math_text import strip_delimiters
 from grupo.rewards.segmentation_prompt import parse_box_and_points

@@ -47,6 +47,10 @@ class ScriptedActor:
     def generated_tokens(self) -> dict[str, int]:
         return {"": 5 if self.greedy_lines else 3}
 
+    @property
+    def read_tokens(self) -> dict[str, int]:
+        return {"": 2}
+
     def fork(self, *label: object) -> "ScriptedActor":
         return replace(self, labels=(*self.labels, *label))
 

@@ -5,12 +5,12 @@ from dataclasses import fields
 
 import pytest
 
+from grupo.core.extract_answer import last_boxed
 from grupo.core.types import Response, Rollout
 from grupo.envs import RewardTerm, SingleTurn
 from grupo.methods.grpo import grpo
 from grupo.recipe import Recipe
 from grupo.rewards import BehaviourCounts, ExactMatch, TagFormat
-from grupo.rewards.extract_answer import last_boxed
 from grupo.tasks import PLAN, PRIOR_STYLES, InMemoryTasks, Prior, PriorStyle
 from grupo.testing.smoke.run import echo_recipe
 

@@ -58,6 +58,10 @@ class FlowActor:
     def generated_tokens(self) -> Mapping[str, int]:
         return self.batcher.generated_tokens
 
+    @property
+    def read_tokens(self) -> Mapping[str, int]:
+        return self.batcher.read_tokens
+
     async def __call__(self, rollout: Rollout, observation: Observation) -> Response:
         turns = rollout.contexts[-1].turns
         if not turns:

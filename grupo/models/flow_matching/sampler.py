@@ -88,6 +88,11 @@ class FlowRequest:
     noise: NoiseStream
     role: str = ""
 
+    @property
+    def num_tokens(self) -> int:
+        """0: a prompt is encoded as a whole, by another model than the one that generates."""
+        return 0
+
 
 @dataclass(frozen=True)
 class FlowReply:
@@ -101,6 +106,11 @@ class FlowReply:
     def num_generated(self) -> int:
         """Number of denoising steps."""
         return len(self.latents)
+
+    @property
+    def num_cached(self) -> int:
+        """0: there is no prefix cache."""
+        return 0
 
 
 @dataclass(frozen=True)

@@ -66,7 +66,7 @@ class MetricLogger:
 
     def on_evaluate(self, label: str, result: EvalResult) -> None:
         scores = result.to_data()
-        names = scores.keys() - {"intervals", "failed"}
+        names = scores.keys() - {"intervals", "failed", "tokens_per_answer"}
         self.pending_scores |= {f"eval/{name}": scores[name] for name in sorted(names)}
         if label == FIRST_EVALUATION:
             self._send(0, 0, {})

@@ -9,8 +9,8 @@ import re
 from typing import Any, Protocol
 
 from grupo.core.component import check_field, component
+from grupo.core.extract_answer import AfterThinking, whole_text
 from grupo.core.ranges import Finite, NonEmptyString, Probability
-from grupo.rewards.extract_answer import AfterThinking, whole_text
 from grupo.util.fenced_blocks import fenced_blocks
 from grupo.util.json_text import parse_json
 

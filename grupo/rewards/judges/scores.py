@@ -4,10 +4,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
 from grupo.core.component import check_field
+from grupo.core.forms import placeholders
 from grupo.core.types import Task
 from grupo.rewards.judges.base import ChatModel, JudgeError, ReplyOrError
 from grupo.rewards.judges.parsers import ReplyError, quoted
-from grupo.rewards.judges.template import check_placeholders, placeholders, task_values
+from grupo.rewards.judges.template import check_placeholders, task_values
 
 T = TypeVar("T")
 

@@ -2,35 +2,16 @@
 
 import hashlib
 import json
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from grupo.core.forms import fill
 from grupo.core.message_content import content_text
 from grupo.core.types import Observation, Task
 from grupo.rewards.judges.base import Conversation
 from grupo.util.errors import ConfigError, suggest
 
-PLACEHOLDER = re.compile(r"\{([A-Za-z_][A-Za-z0-9_]*)\}")
 BOUNDARY = "boundary"  # replaced by digits that no inserted text contains
-
-
-def placeholders(*templates: str) -> list[str]:
-    """The names of the placeholders, each once; other braces are plain text.
-
-    >>> placeholders('{prompt} {completion} Reply with {"score": 1}. {prompt}')
-    ['prompt', 'completion']
-    """
-    return list(dict.fromkeys(name for text in templates for name in PLACEHOLDER.findall(text)))
-
-
-def fill(template: str, values: Mapping[str, str]) -> str:
-    """The template with its placeholders replaced; placeholders in the values stay as they are.
-
-    >>> fill("{prompt}: {completion}", {"prompt": "2 + 2", "completion": "{prompt}"})
-    '2 + 2: {prompt}'
-    """
-    return PLACEHOLDER.sub(lambda match: values[match[1]], template)
 
 
 def conversation(system: str, prompt: str, values: Mapping[str, str]) -> Conversation:

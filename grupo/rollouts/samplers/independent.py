@@ -21,8 +21,8 @@ class GroupSampler:
 
     Args:
         group_size: Number of rollouts in a group.
-        turn_strategy: Generates the response to one observation. The strategies for limits and
-            chunks of thinking are in `grupo.rollouts.turns`.
+        turn_strategy: Generates the response to one observation. Strategies for limits, chunks and
+            votes are in `grupo.rollouts.turns`.
     """
 
     group_size: PositiveInt = 8

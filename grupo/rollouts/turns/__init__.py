@@ -1,9 +1,22 @@
 """Turn strategies: how the policy answers one observation, which is a turn of a rollout."""
 
+from grupo.core.interfaces import single_response
+from grupo.rollouts.turns.best_of import BestOf, Vote
 from grupo.rollouts.turns.chunked_thinking import ChunkedThinking
 from grupo.rollouts.turns.forced_start import ForcedStart
+from grupo.rollouts.turns.revised import Revised
 from grupo.rollouts.turns.step_beam import StepBeam
 from grupo.rollouts.turns.thinking_budget import ThinkingBudget
 from grupo.rollouts.turns.value_guided import ValueGuided
 
-__all__ = ["ChunkedThinking", "ForcedStart", "StepBeam", "ThinkingBudget", "ValueGuided"]
+__all__ = [
+    "BestOf",
+    "ChunkedThinking",
+    "ForcedStart",
+    "Revised",
+    "StepBeam",
+    "ThinkingBudget",
+    "ValueGuided",
+    "Vote",
+    "single_response",
+]

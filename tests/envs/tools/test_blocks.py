@@ -8,11 +8,11 @@ import torch
 from grupo.algo.advantages import OverlongPenalty
 from grupo.algo.aggregation import token_mean
 from grupo.algo.filters import KeepMixed
+from grupo.core.extract_answer import InsideTag
 from grupo.core.types import Group, Response, Rollout, Task
 from grupo.envs import MultiTurn, RewardTerm
 from grupo.envs.tools import Block, BlockTools, KeywordSearch
 from grupo.rewards import BlockAnswer, FactMatch, NumberWithin
-from grupo.rewards.extract_answer import InsideTag
 from grupo.testing.batches import make_batch
 from grupo.training.update.collate import collate
 from grupo.util.errors import ConfigError

@@ -1,12 +1,33 @@
 """Extractors: functions from the policy's text to its answer, or None if it has none."""
 
 import re
-from collections.abc import Callable
+from typing import Protocol
 
 from grupo.core.component import component
+from grupo.core.protocols import implemented_in
 
-Extractor = Callable[[str], str | None]
+__all__ = [
+    "AfterMarker",
+    "AfterThinking",
+    "Extractor",
+    "FirstInsideTag",
+    "InsideTag",
+    "InsideTagOrWhole",
+    "answer_after_thoughts",
+    "final_answer",
+    "last_boxed",
+    "whole_text",
+]
 THOUGHTS_END = re.compile(r"</think>\s*<answer>")
+
+
+@implemented_in("grupo.core.extract_answer")
+class Extractor(Protocol):
+    """Finds the policy's answer in its text."""
+
+    def __call__(self, text: str, /) -> str | None:
+        """The answer; None if the text has none."""
+        ...
 
 
 def whole_text(text: str) -> str | None:

@@ -1,0 +1,65 @@
+"""Checks of turn strategies before a run: heads, roles, and rewards that a choice reads."""
+
+from collections.abc import Iterable
+
+from grupo.core.component import component_fields, is_component, to_code, walk
+from grupo.core.extract_answer import Extractor, final_answer
+from grupo.core.interfaces import EnvSpec, TurnStrategy, env_without_placement
+from grupo.core.requires import merged_provides
+from grupo.core.types import Task
+from grupo.envs import RewardTerm
+from grupo.models.multi_policy_spec import RolePolicy
+from grupo.recipe import Recipe
+from grupo.rewards.by_column import task_validators
+from grupo.rewards.choices import ByHead, ByReward
+from grupo.rollouts.turns import Vote
+from grupo.rollouts.turns.choices import MostVoted
+from grupo.util.errors import ConfigError, suggest
+
+
+def check_strategy(field: str, strategy: TurnStrategy, recipe: Recipe) -> None:
+    """Raise `ConfigError` for a strategy that the recipe's policy cannot carry out.
+
+    Args:
+        field: The field or option of the strategy, for the message.
+        strategy: How the policy answers one observation.
+        recipe: Its method has the heads, and its policy the roles.
+    """
+    check_heads(field, strategy, recipe)
+    roles = [part.name for part in walk(recipe.policy) if isinstance(part, RolePolicy)]
+    for role in sorted(merged_provides(strategy).roles):
+        if role not in roles:
+            raise ConfigError(
+                f"{field}: {to_code(strategy)} needs a policy of the role {role!r}."
+                f" {suggest(role, roles)} Or leave the role out: the policy itself replies."
+            )
+    for part in walk(strategy):
+        if isinstance(part, ByReward):
+            for validator in task_validators(part):
+                validator.validate_tasks([Task("choice", "")])
+
+
+def check_heads(field: str, root: object, recipe: Recipe) -> None:
+    """Raise `ConfigError` for a choice by a head that the recipe's method does not train."""
+    heads = [head.name for head in recipe.method.requires.heads]
+    for part in walk(root):
+        if isinstance(part, ByHead) and part.head not in heads:
+            raise ConfigError(
+                f"{field}: {to_code(part)}, and the policy has no head of this name."
+                f" {suggest(part.head, heads)}"
+            )
+
+
+def vote_extractor(strategies: Iterable[TurnStrategy], env: EnvSpec) -> Extractor:
+    """The extractor of the answers that self-consistency counts, as the yardstick of strategies.
+
+    It is that of the first strategy which votes with another one than `final_answer`; else that of
+    the environment's first reward with one; else `final_answer`.
+    """
+    voting = (part for strategy in strategies for part in walk(strategy))
+    own = [part.extract for part in voting if isinstance(part, Vote | MostVoted)]
+    terms = [part for part in walk(env_without_placement(env)) if isinstance(part, RewardTerm)]
+    parts = (part for term in terms for part in walk(term.reward) if is_component(part))
+    of_rewards = (component_fields(part).get("extract") for part in parts)
+    found = (x for x in (*own, *of_rewards) if callable(x) and x is not final_answer)
+    return next(found, final_answer)

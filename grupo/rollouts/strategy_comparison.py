@@ -1,0 +1,253 @@
+"""Comparison of turn strategies at equal tokens, with self-consistency as the yardstick."""
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from grupo.core.extract_answer import Extractor
+from grupo.core.interfaces import EnvSpec, TurnStrategy, single_response
+from grupo.core.types import Rollout, Task
+from grupo.rollouts.evaluate import HasActor, Proportion, bootstrap_proportion
+from grupo.rollouts.strategy_attempts import StrategyAttempts, attempt_tasks
+from grupo.rollouts.vote_curve import AttemptCurve, likeliest_curve, vote_curve
+from grupo.util.statistics import Interval, stratified_mean
+
+MAX_BASELINE_ATTEMPTS = 64  # of self-consistency; more tokens are compared with so many attempts
+GREEDY = "greedy"
+
+
+@dataclass(frozen=True)
+class AtEqualTokens:
+    """The paired difference of a strategy to self-consistency with as many tokens.
+
+    Args:
+        attempts: Attempts of self-consistency with the tokens of the strategy; between two numbers,
+            both are mixed in that proportion.
+        is_cut: The strategy has more tokens than the largest measured number of attempts, or fewer
+            than one attempt: it is compared with that end of the curve.
+        baseline: Accuracy of self-consistency.
+        difference: Accuracy of the strategy less that of self-consistency, paired by task.
+    """
+
+    attempts: float
+    is_cut: bool
+    baseline: float
+    difference: Interval
+
+    @property
+    def verdict(self) -> str:
+        """ "below", "above", or "no difference shown" if the interval contains 0."""
+        if self.difference.high < 0:
+            return "below"
+        return "above" if self.difference.low > 0 else "no difference shown"
+
+    def to_data(self) -> dict[str, Any]:
+        """The comparison by name."""
+        return {
+            "attempts": self.attempts,
+            "is_cut": self.is_cut,
+            "self_consistency": self.baseline,
+            "difference": vars(self.difference),
+            "verdict": self.verdict,
+        }
+
+
+@dataclass(frozen=True)
+class StrategyResult:
+    """The accuracy of a strategy, and what an answer costs.
+
+    Args:
+        name: The strategy as the user spells it.
+        solved: Fraction of attempts that solve their task, with its interval over tasks.
+        tokens: Generated and read tokens per answer, by name.
+        details: Tokens by role, usage, seconds per answer and failed attempts; {} of a baseline
+            that is computed from the attempts of another one.
+        to_first: Difference to the first strategy, paired by task; None for the first itself.
+        at_equal_tokens: Comparison with self-consistency; None for a baseline and for
+            `single_response`, which is self-consistency with one attempt.
+    """
+
+    name: str
+    solved: Proportion
+    tokens: Mapping[str, float]
+    details: Mapping[str, Any]
+    to_first: Interval | None = None
+    at_equal_tokens: AtEqualTokens | None = None
+
+    @property
+    def all_tokens(self) -> float:
+        """Generated and read tokens per answer together."""
+        return sum(self.tokens.values())
+
+    def to_data(self) -> dict[str, Any]:
+        """The result by name."""
+        data = {
+            "name": self.name,
+            "solved": self.solved.value,
+            "interval": [self.solved.low, self.solved.high],
+            "tokens_per_answer": dict(self.tokens),
+            **self.details,
+        }
+        if self.to_first:
+            data["difference_to_first"] = vars(self.to_first)
+        if self.at_equal_tokens:
+            data["at_equal_tokens"] = self.at_equal_tokens.to_data()
+        return data
+
+
+@dataclass(frozen=True)
+class StrategyComparison:
+    """Strategies and baselines on the same tasks.
+
+    Args:
+        strategies: The strategies in the order in which they were given.
+        greedy: The greedy answer.
+        votes: Self-consistency by the number of attempts: 1, 2, 4, …
+        likeliest: Best-of-n by mean log-probability, for the same numbers.
+        num_tasks: Number of tasks.
+        rounds: Attempts of each strategy at each task.
+        errors: Errors of attempts that could not be scored.
+    """
+
+    strategies: tuple[StrategyResult, ...]
+    greedy: StrategyResult
+    votes: tuple[StrategyResult, ...]
+    likeliest: tuple[StrategyResult, ...]
+    num_tasks: int
+    rounds: int
+    errors: tuple[str, ...] = ()
+
+    def to_data(self) -> dict[str, Any]:
+        """The comparison as JSON data."""
+        baselines = (self.greedy, *self.votes, *self.likeliest)
+        return {
+            "tasks": self.num_tasks,
+            "attempts": self.rounds,
+            "strategies": [result.to_data() for result in self.strategies],
+            "baselines": [result.to_data() for result in baselines],
+            "failed": len(self.errors),
+        }
+
+
+def compare_strategies(
+    policy: HasActor,
+    env: EnvSpec,
+    tasks: Sequence[Task],
+    strategies: Mapping[str, TurnStrategy],
+    *,
+    rounds: int,
+    success: Callable[[Rollout], bool],
+    extract: Extractor,
+    key: int,
+) -> StrategyComparison:
+    """Attempt all tasks with every strategy and with the baselines.
+
+    The baselines are computed from single attempts, of which so many are generated that they have
+    the tokens of the most expensive strategy, at most `MAX_BASELINE_ATTEMPTS`.
+
+    Args:
+        policy: Generates the rollouts.
+        env: The environment, which replies and scores.
+        tasks: The tasks.
+        strategies: The strategies by name.
+        rounds: Attempts of each strategy at each task.
+        success: Decides whether a rollout solves its task.
+        extract: Finds the answers that self-consistency counts.
+        key: Number from which the random streams are derived.
+    """
+    attempt = partial(attempt_tasks, policy, env, tasks, key=key)
+    greedy = attempt(single_response, rounds=range(1), top_k=1)
+    single = attempt(single_response, rounds=range(rounds))
+    runs = {
+        name: single if strategy is single_response else attempt(strategy, rounds=range(rounds))
+        for name, strategy in strategies.items()
+    }
+    needed = _attempts_needed(vote_curve(single, success, extract), runs.values())
+    if needed > rounds:
+        single += attempt(single_response, rounds=range(rounds, needed))
+    curve = vote_curve(single, success, extract)
+    solved = {name: run.solved(success).mean(0) for name, run in runs.items()}
+    first = next(iter(solved))
+    return StrategyComparison(
+        tuple(
+            _result(
+                name,
+                run,
+                solved[name],
+                curve,
+                None if name == first else solved[first],
+                is_single=strategies[name] is single_response,
+            )
+            for name, run in runs.items()
+        ),
+        _of_run(GREEDY, greedy, greedy.solved(success).mean(0)),
+        _of_curve("Vote({n})", curve),
+        _of_curve("BestOf({n})", likeliest_curve(single, success)),
+        len(tasks),
+        rounds,
+        tuple(e for run in (greedy, single, *runs.values()) for e in run.errors),
+    )
+
+
+def _attempts_needed(curve: AttemptCurve, runs: Iterable[StrategyAttempts]) -> int:
+    """Single attempts with the tokens of the most expensive strategy, within the limit."""
+    most = max(curve.attempts_for(sum(run.tokens_per_answer.values())) for run in runs)
+    return min(MAX_BASELINE_ATTEMPTS, math.ceil(most))
+
+
+def _result(
+    name: str,
+    run: StrategyAttempts,
+    solved: np.ndarray,
+    curve: AttemptCurve,
+    first: np.ndarray | None,
+    *,
+    is_single: bool,
+) -> StrategyResult:
+    """The result of a strategy with its paired differences."""
+    result = _of_run(name, run, solved)
+    to_first = None if first is None else stratified_mean([(solved - first).tolist()])
+    if is_single:
+        return replace(result, to_first=to_first)
+    attempts = curve.attempts_for(result.all_tokens)
+    baseline = curve.solved_by(attempts)
+    equal = AtEqualTokens(
+        min(max(attempts, 1.0), len(curve.solved)),
+        not 1 <= round(attempts, 6) <= len(curve.solved),
+        float(baseline.mean()),
+        stratified_mean([(solved - baseline).tolist()]),
+    )
+    return replace(result, to_first=to_first, at_equal_tokens=equal)
+
+
+def _of_run(name: str, run: StrategyAttempts, solved: np.ndarray) -> StrategyResult:
+    """The result of attempts, without comparisons."""
+    details = {
+        "generated_by_role": dict(run.generated),
+        "read_by_role": dict(run.read),
+        "usage": dict(run.usage),
+        "seconds_per_answer": run.seconds / run.num_answers,
+        "failed": len(run.errors),
+    }
+    return StrategyResult(
+        name, bootstrap_proportion(solved.tolist()), run.tokens_per_answer, details
+    )
+
+
+def _of_curve(form: str, curve: AttemptCurve) -> tuple[StrategyResult, ...]:
+    """Results of a curve at 1, 2, 4, … attempts, and at its end."""
+    count = len(curve.solved)
+    numbers = sorted({count, *(2**i for i in range(count.bit_length()))})
+    return tuple(
+        StrategyResult(
+            form.format(n=n),
+            bootstrap_proportion(curve.solved[n - 1].tolist()),
+            curve.tokens(n),
+            {},
+        )
+        for n in numbers
+    )

@@ -1,0 +1,123 @@
+"""Choices: rules that return one of several candidates, all of which answer one observation.
+
+A choice reads the candidates and, through the actor, the policy. It never receives the task, so it
+cannot read the reference answer.
+"""
+
+import asyncio
+from collections import Counter
+from collections.abc import Hashable, Sequence
+from statistics import fmean
+from typing import Protocol
+
+from grupo.core.component import component
+from grupo.core.extract_answer import Extractor, final_answer
+from grupo.core.interfaces import Actor
+from grupo.core.protocols import implemented_in
+from grupo.core.ranges import NonEmptyString
+from grupo.core.types import Rollout, turn_text
+from grupo.core.usage import add_external_usage
+from grupo.util.errors import ConfigError
+
+
+@implemented_in("grupo.rewards.choices")
+class CandidateChoice(Protocol):
+    """Chooses one of several candidates."""
+
+    async def __call__(
+        self, actor: Actor, before: Rollout, candidates: Sequence[Rollout], /
+    ) -> int:
+        """The index of the chosen candidate.
+
+        Args:
+            actor: The policy, for predictions of its heads.
+            before: The rollout before the turn.
+            candidates: The rollout after the turn, once for each attempt at the turn.
+        """
+        ...
+
+
+@component
+class MostVoted:
+    """The first candidate with the most frequent answer: self-consistency.
+
+    Of several most frequent answers the earliest one wins. Candidates without an answer, or with an
+    empty one, do not vote. If no candidate has an answer, the first one is chosen. The usage
+    `votes/tied` and `votes/empty` counts both cases, and `votes/all` all votes. Wang et al., 2022,
+    arXiv:2203.11171.
+
+    Args:
+        extract: Finds the answer in the text of the turn.
+    """
+
+    extract: Extractor = final_answer
+
+    async def __call__(self, actor: Actor, before: Rollout, candidates: Sequence[Rollout]) -> int:
+        answers = [self.extract(text_since(before, rollout)) or None for rollout in candidates]
+        votes = Counter(answer for answer in answers if answer is not None)
+        top = sorted(votes.values(), reverse=True)[:2]
+        is_tied = len(top) == 2 and top[0] == top[1]
+        counts = {"votes/all": 1, "votes/tied": is_tied, "votes/empty": not votes}
+        add_external_usage({name: float(count) for name, count in counts.items()})
+        return most_voted(answers)
+
+
+def most_voted(answers: Sequence[Hashable | None]) -> int:
+    """Index of the first answer that is most frequent; None does not vote, and 0 if all are None.
+
+    >>> most_voted(["a", "b", "b"]), most_voted(["a", None, "b"]), most_voted([None, "b"])
+    (1, 0, 1)
+    """
+    votes = Counter(answer for answer in answers if answer is not None)
+    if not votes:
+        return 0
+    return answers.index(max(votes, key=votes.__getitem__))  # the first of equal ones
+
+
+@component
+class Likeliest:
+    """The candidate with the largest mean log-probability of its sampled tokens.
+
+    The log-probabilities are those of the sampling distribution, in nats. Of equal candidates the
+    earliest one is chosen.
+    """
+
+    async def __call__(self, actor: Actor, before: Rollout, candidates: Sequence[Rollout]) -> int:
+        values = [mean_logp(before, rollout) for rollout in candidates]
+        return values.index(max(values))
+
+
+def mean_logp(before: Rollout, candidate: Rollout) -> float:
+    """Mean log-probability of the tokens that a turn sampled, in nats; -inf if it has none."""
+    responses = [response for _, response in candidate.turns[len(before.turns) :]]
+    generated = [response for response in responses if response.in_loss]
+    if any(len(response.logp) < len(response.items) for response in generated):
+        raise ConfigError(
+            "strategy: Likeliest needs log-probabilities, and the engine returned none. Allowed:"
+            " an engine that returns them, or another choice, such as MostVoted()."
+        )
+    logp = [value for response in generated for value in response.logp]
+    return fmean(logp) if logp else float("-inf")
+
+
+@component
+class ByHead:
+    """The candidate for which an auxiliary head of the policy predicts the largest value.
+
+    The head reads each candidate once more. Of equal candidates the earliest one is chosen.
+
+    Args:
+        head: Name of a head that the policy was trained with, such as "score".
+    """
+
+    head: NonEmptyString
+
+    async def __call__(self, actor: Actor, before: Rollout, candidates: Sequence[Rollout]) -> int:
+        predictions = (actor.predict_head(rollout, self.head) for rollout in candidates)
+        values = await asyncio.gather(*predictions)
+        return values.index(max(values))
+
+
+def text_since(before: Rollout, rollout: Rollout) -> str:
+    """The text of the responses after those of `before`."""
+    return "".join(turn_text(*turn) for turn in rollout.turns[len(before.turns) :])

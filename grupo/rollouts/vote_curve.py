@@ -1,0 +1,143 @@
+"""Curves of self-consistency and best-of-n: accuracy by the number of attempts, from one sample."""
+
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from grupo.core.extract_answer import Extractor
+from grupo.core.types import Rollout
+from grupo.rollouts.strategy_attempts import StrategyAttempts
+from grupo.rollouts.turns.choices import mean_logp
+
+NUM_ORDERS = 128  # about so many orders of the attempts are averaged over
+
+
+@dataclass(frozen=True)
+class AttemptCurve:
+    """The accuracy of a choice among the first n attempts, for every n, and its tokens.
+
+    The attempts are independent samples. For each n the accuracy is a mean over orders of the same
+    attempts, in which every attempt comes first equally often.
+
+    Args:
+        solved: Mean accuracy (n, tasks) of the choice among 1, 2, … attempts.
+        generated: Generated tokens of one attempt.
+        read_first: Tokens that one attempt reads.
+        read_more: Tokens that each further attempt at the same task reads: the observations after
+            the prompt, which all attempts share.
+    """
+
+    solved: np.ndarray
+    generated: float
+    read_first: float
+    read_more: float
+
+    def tokens(self, n: float) -> dict[str, float]:
+        """Generated and read tokens of n attempts, by name."""
+        read = self.read_first + (n - 1) * self.read_more
+        return {"generated": n * self.generated, "read": read}
+
+    def attempts_for(self, tokens: float) -> float:
+        """The number of attempts that generate and read so many tokens; not limited to the curve.
+
+        >>> AttemptCurve(np.zeros((1, 1)), 10.0, 30.0, 0.0).attempts_for(70)
+        4.0
+        """
+        return 1 + (tokens - self.generated - self.read_first) / (self.generated + self.read_more)
+
+    def solved_by(self, n: float) -> np.ndarray:
+        """Accuracy (tasks) of n attempts; between two numbers, of both in the same proportion.
+
+        Args:
+            n: Number of attempts, cut to the ends of the curve.
+        """
+        position = min(max(n, 1.0), float(len(self.solved))) - 1
+        low = int(position)
+        high = min(low + 1, len(self.solved) - 1)
+        share = position - low
+        return (1 - share) * self.solved[low] + share * self.solved[high]
+
+
+def vote_curve(
+    attempts: StrategyAttempts, success: Callable[[Rollout], bool], extract: Extractor
+) -> AttemptCurve:
+    """The curve of `Vote(n, extract)` over whole attempts, from independent single attempts.
+
+    Args:
+        attempts: Single attempts.
+        success: Decides whether a rollout solves its task.
+        extract: Finds the answer in the text of a rollout.
+    """
+    answers = [[extract(r.text) or None for r in row] for row in attempts.rollouts]
+    return _curve(
+        attempts, success, lambda task, order: _leaders([answers[i][task] for i in order])
+    )
+
+
+def likeliest_curve(attempts: StrategyAttempts, success: Callable[[Rollout], bool]) -> AttemptCurve:
+    """The curve of `BestOf(n, Likeliest())` over whole attempts, from single attempts."""
+    logp = [[mean_logp(Rollout(), r) for r in row] for row in attempts.rollouts]
+    return _curve(attempts, success, lambda task, order: _largest([logp[i][task] for i in order]))
+
+
+def _curve(
+    attempts: StrategyAttempts,
+    success: Callable[[Rollout], bool],
+    chosen: Callable[[int, Sequence[int]], Iterator[int]],
+) -> AttemptCurve:
+    """The curve of a choice: `chosen(task, order)` has its position after 1, 2, … attempts."""
+    solved = attempts.solved(success)
+    num_attempts, num_tasks = solved.shape
+    sums = np.zeros_like(solved)
+    orders = list(_orders(num_attempts))
+    for task in range(num_tasks):
+        for order in orders:
+            sums[:, task] += [solved[order[i], task] for i in chosen(task, order)]
+    tokens = attempts.tokens_per_answer
+    later = sum(
+        len(a.observation) for row in attempts.rollouts for r in row for _, a in r.turns[1:]
+    )
+    return AttemptCurve(
+        sums / len(orders), tokens["generated"], tokens["read"], later / attempts.num_answers
+    )
+
+
+def _orders(count: int) -> Iterator[Sequence[int]]:
+    """Random orders with all their rotations, so that each attempt comes first equally often."""
+    rng = np.random.default_rng(0)
+    for _ in range(-(-NUM_ORDERS // count)):
+        order = rng.permutation(count).tolist()
+        yield from (order[i:] + order[:i] for i in range(count))
+
+
+def _leaders(answers: Sequence[Hashable | None]) -> Iterator[int]:
+    """Index of `most_voted` among the first 1, 2, … answers.
+
+    >>> list(_leaders([None, "a", "b", "b"]))
+    [0, 1, 1, 2]
+    """
+    votes: dict[Hashable, int] = {}
+    first: dict[Hashable, int] = {}
+    leader = 0
+    for i, answer in enumerate(answers):
+        if answer is not None:
+            votes[answer] = votes.get(answer, 0) + 1
+            first.setdefault(answer, i)
+            key = votes[answer], -first[answer]
+            if answers[leader] is None or key > (votes[answers[leader]], -leader):
+                leader = first[answer]
+        yield leader
+
+
+def _largest(values: Sequence[float]) -> Iterator[int]:
+    """Index of the first largest value among the first 1, 2, … values.
+
+    >>> list(_largest([1.0, 3.0, 3.0, 4.0]))
+    [0, 1, 1, 3]
+    """
+    best = 0
+    for i, value in enumerate(values):
+        if value > values[best]:
+            best = i
+        yield best

@@ -1,0 +1,93 @@
+"""`grupo eval --strategy` and `grupo ask --strategy`: tables, pictures, private turns, bad input."""
+
+import json
+
+import pytest
+
+EVAL = ["eval", "run", "--attempts", "2", "--count", "3"]
+STRATEGIES = ["--strategy", "single", "--strategy", "Vote(3)"]
+REVISED = ["--strategy", "Revised(most=1, ask='{task}{answer}')"]
+ASK = ["ask", "run", "2 + 2 =", "--max-new-tokens", "4"]
+
+
+def test_strategies_are_compared_with_their_tokens(grupo):
+    code, out, err = grupo(*EVAL, *STRATEGIES, *REVISED, "--json")
+    data = json.loads(out)
+    assert (code, data["tasks"], data["attempts"], data["failed"]) == (0, 3, 2, 0)
+    single, vote, revised = data["strategies"]
+    assert [x["name"] for x in data["strategies"]] == [STRATEGIES[1], STRATEGIES[3], REVISED[1]]
+    tokens = [x["tokens_per_answer"] for x in (single, vote, revised)]
+    assert tokens[1]["generated"] > 2 * tokens[0]["generated"]
+    assert tokens[1]["read"] == tokens[0]["read"] < tokens[2]["read"]
+    assert vote["usage"]["votes/all"] == 6
+    assert {"attempts", "difference", "verdict"} < set(revised["at_equal_tokens"])
+    assert [x["name"] for x in data["baselines"]][:3] == ["greedy", "Vote(1)", "Vote(2)"]
+    assert "self-consistency counts answers of" in err
+
+
+def test_the_comparison_is_a_table_and_a_picture(grupo, tmp_path):
+    picture = tmp_path / "frontier.svg"
+    code, out, _ = grupo(*EVAL, *STRATEGIES, "--out", str(picture))
+    assert code == 0
+    assert "3 tasks, 2 answers of each strategy" in out
+    assert "Vote(3): of 6 votes" in out
+    assert picture.read_text().startswith("<?xml")
+
+
+def test_a_plain_evaluation_prints_its_tokens(grupo):
+    _, out, _ = grupo(*EVAL)
+    data = json.loads(grupo(*EVAL, "--json")[1])
+    tokens = data["tokens_per_answer"]
+    assert f"{tokens['generated']:,.1f} generated" in " ".join(out.split())
+
+
+def test_an_answer_is_printed_with_what_was_thought_privately(grupo):
+    code, out, err = grupo(*ASK, *REVISED)
+    (answer,) = (data := json.loads(grupo(*ASK, *REVISED, "--json")[1]))["answers"]
+    assert (code, out) == (0, answer["text"] + "\n")
+    assert [turn["label"] for turn in answer["private"]] == ["answer 1"]
+    assert f"[answer 1] {answer['private'][0]['text']}" in err
+    tokens = data["tokens"]
+    assert f"in all {tokens['generated']} tokens generated, {tokens['read']} read" in err
+    assert tokens["generated"] >= len(answer["tokens"])
+
+
+def test_a_vote_shows_its_attempts(grupo):
+    answer = json.loads(grupo(*ASK, "--strategy", "Vote(3)", "--json")[1])["answers"][0]
+    texts = {turn["label"]: turn["text"] for turn in answer["private"]}
+    assert len(texts) == 3
+    assert [text for label, text in texts.items() if "chosen" in label] == [answer["text"]]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--strategy", "Vote(0)"], "strategy: Vote.n: 0. Allowed: 1 or more."),
+        (["--strategy", "Vot(3)"], "Did you mean 'Vote'?"),
+        (["--strategy", "BestOf(2, ByHead('score'))"], "the policy has no head of this name"),
+        (["--strategy", "Revised(role='critic')"], "a policy of the role 'critic'"),
+        (["--strategy", "Revised(ask='{answer}')"], "Revised.ask: '{answer}' lacks {task}."),
+        (["--strategy", "single", "--strategy", "single"], "strategy: one is given twice"),
+        (["--strategy", "rewards.py:nobody"], "has no 'nobody'"),
+        (["--strategy", "single", "--out", "a.txt"], "out: 'a.txt' is not an image"),
+        (["--out", "a.svg"], "out: the picture compares strategies"),
+    ],
+)
+def test_bad_input_is_one_message(grupo, arguments, message):
+    code, out, err = grupo(*EVAL, *arguments)
+    assert (code, out) == (2, "")
+    assert message in err.splitlines()[-1]
+
+
+def test_a_run_refuses_ratios_of_chosen_answers(grupo):
+    sampler = "GroupSampler(2, Vote(3))"
+    code, _, err = grupo("train", "recipe.py", "--method.sampler", sampler, "--dry-run")
+    assert code == 2
+    assert "method.sampler: Vote, whose answers are given or chosen, not sampled" in err
+
+
+def test_an_evaluation_uses_a_strategy_by_name(grupo):
+    field = ("--evaluation.turn-strategy", "Vote(2)")
+    code, out, _ = grupo("train", "recipe.py", *field, "--dry-run")
+    assert code == 0
+    assert "Vote" in out
