@@ -1,4 +1,4 @@
-"""`grupo eval --strategy` and `grupo ask --strategy`: tables, pictures, private turns, bad input."""
+"""`grupo eval --strategy` and `grupo ask --strategy`: tables, pictures, bad input."""
 
 import json
 
