@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 
+from grupo.core.aux_heads import ReadsHeads
 from grupo.core.component import component_fields, is_component, to_code, walk
 from grupo.core.extract_answer import Extractor, final_answer
 from grupo.core.interfaces import EnvSpec, TurnStrategy, env_without_placement
@@ -11,7 +12,7 @@ from grupo.envs import RewardTerm
 from grupo.models.multi_policy_spec import RolePolicy
 from grupo.recipe import Recipe
 from grupo.rewards.by_column import task_validators
-from grupo.rewards.choices import ByHead, ByReward
+from grupo.rewards.choices import ByReward
 from grupo.rollouts.turns import Vote
 from grupo.rollouts.turns.choices import MostVoted
 from grupo.util.errors import ConfigError, suggest
@@ -40,14 +41,15 @@ def check_strategy(field: str, strategy: TurnStrategy, recipe: Recipe) -> None:
 
 
 def check_heads(field: str, root: object, recipe: Recipe) -> None:
-    """Raise `ConfigError` for a choice by a head that the recipe's method does not train."""
+    """Raise `ConfigError` for a part that reads a head which the recipe's method does not train."""
     heads = [head.name for head in recipe.method.requires.heads]
     for part in walk(root):
-        if isinstance(part, ByHead) and part.head not in heads:
-            raise ConfigError(
-                f"{field}: {to_code(part)}, and the policy has no head of this name."
-                f" {suggest(part.head, heads)}"
-            )
+        for name in part.read_heads if isinstance(part, ReadsHeads) else ():
+            if name not in heads:
+                raise ConfigError(
+                    f"{field}: {to_code(part)}, and the policy has no head {name!r}."
+                    f" {suggest(name, heads)}"
+                )
 
 
 def vote_extractor(strategies: Iterable[TurnStrategy], env: EnvSpec) -> Extractor:

@@ -6,6 +6,8 @@ an optimizer of their own. The kind of a head decides what else its gradient tra
 (`LinearHead`), the policy (`DeepHead`) or a model of its own (`OwnModelHead`).
 """
 
+from typing import Protocol, runtime_checkable
+
 from grupo.core.component import component
 
 
@@ -86,3 +88,13 @@ class LearnedScalar:
 
 FeatureHead = LinearHead | DeepHead | OwnModelHead  # on features of a state
 AuxHead = FeatureHead | LearnedScalar
+
+
+@runtime_checkable
+class ReadsHeads(Protocol):
+    """A component that reads auxiliary heads of the policy when an answer is generated."""
+
+    @property
+    def read_heads(self) -> tuple[str, ...]:
+        """Names of the heads, which the recipe's method trains."""
+        ...

@@ -64,7 +64,9 @@ def test_a_vote_shows_its_attempts(grupo):
     [
         (["--strategy", "Vote(0)"], "strategy: Vote.n: 0. Allowed: 1 or more."),
         (["--strategy", "Vot(3)"], "Did you mean 'Vote'?"),
-        (["--strategy", "BestOf(2, ByHead('score'))"], "the policy has no head of this name"),
+        (["--strategy", "BestOf(2, ByHead('score'))"], "the policy has no head 'score'"),
+        (["--strategy", "StepBeam('scores')"], "the policy has no head 'scores'"),
+        (["--strategy", "ValueGuided((('value', 1.0),))"], "the policy has no head 'value'"),
         (["--strategy", "Revised(role='critic')"], "a policy of the role 'critic'"),
         (["--strategy", "Revised(ask='{answer}')"], "Revised.ask: '{answer}' lacks {task}."),
         (["--strategy", "single", "--strategy", "single"], "strategy: one is given twice"),

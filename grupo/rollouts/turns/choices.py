@@ -112,6 +112,11 @@ class ByHead:
 
     head: NonEmptyString
 
+    @property
+    def read_heads(self) -> tuple[str, ...]:
+        """The name of the head."""
+        return (self.head,)
+
     async def __call__(self, actor: Actor, before: Rollout, candidates: Sequence[Rollout]) -> int:
         predictions = (actor.predict_head(rollout, self.head) for rollout in candidates)
         values = await asyncio.gather(*predictions)

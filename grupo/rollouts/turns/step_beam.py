@@ -62,6 +62,11 @@ class StepBeam:
     def __post_init__(self) -> None:
         check_field(self, "expand", self.expand >= self.width, f"{self.width}, the width, or more")
 
+    @property
+    def read_heads(self) -> tuple[str, ...]:
+        """The name of the head."""
+        return (self.head,)
+
     async def __call__(self, actor: Actor, rollout: Rollout, observation: Observation) -> Rollout:
         beams: Sequence[_Beam] = [_Beam(rollout)]
         for step in range(self.max_steps):

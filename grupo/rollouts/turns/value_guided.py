@@ -42,6 +42,11 @@ class ValueGuided:
     def __post_init__(self) -> None:
         check_field(self, "heads", bool(self.heads), "at least one (name, weight)")
 
+    @property
+    def read_heads(self) -> tuple[str, ...]:
+        """The names of the heads."""
+        return tuple(name for name, _ in self.heads)
+
     async def __call__(self, actor: Actor, rollout: Rollout, observation: Observation) -> Rollout:
         rng = actor.rng("value guided", rollout.length)
         guided, next_observation = rollout, observation

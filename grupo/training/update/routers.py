@@ -30,7 +30,7 @@ class RoutedPolicy(MicrobatchSignalModel, Protocol):
 
 
 class RouterUpdate:
-    """What the routers of a policy add to the update of a minibatch: a loss and statistics.
+    """Adds the loss and the statistics of the routers of a policy to the update of a minibatch.
 
     A dense policy has no routers, and nothing is added.
 
