@@ -68,11 +68,6 @@ class ChatTokenizer:
     template_kwargs: Mapping[str, Any] = field(default_factory=dict, hash=False)
     system_prompt: str = ""
 
-    @property
-    def describes_tools(self) -> bool:
-        """Whether the chat template describes tools."""
-        return "tools" in str(self.tokenizer.chat_template or "")
-
     def encode_observation(
         self,
         rollout: Rollout,
