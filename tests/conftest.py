@@ -1,6 +1,7 @@
 """Setup of every test: checked tensor shapes, one thread, a fixed seed."""
 
 import gc
+import logging
 import os
 import signal
 
@@ -24,6 +25,7 @@ assert USER_HOME != ".grupo"  # it is read before the next line
 os.environ["GRUPO_HOME"] = ".grupo"  # not the cache of the user who runs the tests
 install_import_hook([f"grupo.{module}" for module in SHAPED], "beartype.beartype")
 torch.set_num_threads(1)
+logging.getLogger().addHandler(logging.NullHandler())  # FastMCP would add one that prints
 # a shell makes background processes ignore Ctrl-C, and so would all children of the tests
 signal.signal(signal.SIGINT, signal.default_int_handler)
 gc.set_threshold(10_000)  # as the command line does: imports create 400,000 objects that stay

@@ -30,10 +30,13 @@ def test_eval_of_a_model_counts_success_by_its_reward(grupo):
     code, out, _ = grupo(*command, *tasks, *fields)  # any reward is at least -1
     names = ("greedy", "sampled", "pass@1", "pass@2", "pass@4")
     assert code == 0
-    assert json.loads(out) == {
+    result = json.loads(out)
+    assert 0 < result["tokens_per_answer"]["read"] < result["tokens_per_answer"]["generated"] <= 8
+    assert result == {
         **dict.fromkeys(names, 1.0),
         "intervals": {name: [1.0, 1.0] for name in names},
         "failed": 0,
+        "tokens_per_answer": result["tokens_per_answer"],
     }
 
 

@@ -19,6 +19,7 @@ from grupo.catalogue.entries import methods
 from grupo.core import group_ops
 from grupo.core.aux_heads import DeepHead
 from grupo.core.component import component
+from grupo.core.extract_answer import final_answer
 from grupo.core.field_types import is_describable, matches_type
 from grupo.core.schedules import Linear
 from grupo.core.serialization import from_data, to_data
@@ -112,7 +113,7 @@ VALUES: Mapping[str, Any] = {
     "stages": (Stage("sft", RECIPE),),
     "recipe": RECIPE,
 }
-SCALARS = (3, 0.25, "text", True)
+SIMPLE_VALUES = (3, 0.25, "text", True, final_answer)
 
 
 def modules():
@@ -162,7 +163,7 @@ def value_of_type(hint: Any, import_path: str) -> Any:
         return tuple(value_of_type(h, import_path) for h in get_args(hint) if h is not ...)
     if isinstance(hint, type) and is_dataclass(hint):
         return example(hint, import_path)
-    return next(value for value in SCALARS if matches_type(value, hint))
+    return next(value for value in SIMPLE_VALUES if matches_type(value, hint))
 
 
 def round_trip(value: Any) -> Any:

@@ -9,8 +9,6 @@ from grupo.core.types import Response, Rollout
 from grupo.models.model_calls import answer_call
 from tests.helpers.chat_templates import make_chat_tokenizer
 
-ADD = {"type": "function", "function": {"name": "add"}}
-
 
 def user(text):
     return {"role": "user", "content": text}
@@ -52,26 +50,6 @@ def test_the_context_of_a_conversation_is_taken_up_after_another_one():
     start = (*third.observation, *third.items)
     assert context[: len(start)] == start
     assert "sub" not in text_of(tokenizer, context)
-
-
-def test_tools_are_described_once_in_the_system_message_if_the_template_describes_none():
-    tokenizer = make_chat_tokenizer("chatml")
-    call = ModelCall([user("2 + 3")], tools=(ADD,), tools_prompt="Tools: add")
-    rollout, (context,) = answer(tokenizer, Rollout(), call)
-    assert text_of(tokenizer, context).startswith("<|im_start|>system\nTools: add<|im_end|>\n")
-    later = ModelCall([user("more")], continues=(0,), tools=(ADD,), tools_prompt="Tools: add")
-    rollout, (context,) = answer(tokenizer, rollout, later)
-    assert text_of(tokenizer, context).count("Tools: add") == 1
-    assert len(rollout.contexts) == 1
-
-
-def test_a_template_that_reads_tools_is_given_them():
-    tokenizer = make_chat_tokenizer("chatml")
-    template = "{% for t in tools %}{{ t.function.name }};{% endfor %}"
-    tokenizer.tokenizer.chat_template = template + tokenizer.tokenizer.chat_template
-    call = ModelCall([user("2 + 3")], tools=(ADD,), tools_prompt="Tools: add")
-    _, (context,) = answer(tokenizer, Rollout(), call)
-    assert text_of(tokenizer, context).startswith("add;<|im_start|>user\n2 + 3")
 
 
 def test_messages_that_the_template_rejects_have_no_answer_but_the_cause():

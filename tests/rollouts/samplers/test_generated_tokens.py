@@ -61,6 +61,7 @@ from grupo.rollouts.samplers import (
     TaggedDemonstrations,
     TeacherFeedback,
     TextFlaws,
+    TreePairs,
     TrimmedThinking,
     WindowSampler,
     WithAnswerBelief,
@@ -117,6 +118,7 @@ TURN_STRATEGIES = {
     "ThinkingBudget": GroupSampler(2, ThinkingBudget(4, 3, STOP)),
     "Vote": GroupSampler(2, Vote(2)),
 }
+GUIDED = {"StepBeam", "ValueGuided"}  # they read heads: tests/models/test_guided_turns.py
 UNSAMPLED = (
     "DemonstrationSampler",
     "LabelledAnswers",
@@ -179,6 +181,7 @@ PLAIN: Mapping[str, Sampler] = {
     "TeacherFeedback": TeacherFeedback(2, share=1.0, request="R{answer}"),
     "TrimmedThinking": TrimmedThinking((",", "a"), 2, 0.5, "", STOP),
     "ReviewPairs": ReviewPairs(2, "R{answer}", "S{review}"),
+    "TreePairs": TreePairs(4, 2, 2, STOP),
     "WindowSampler": WindowSampler(2, 3, 8),
     "WithAnswerSpan": WithAnswerSpan(GroupSampler(2), ",", "b"),
     "WithFirstAnswerLength": WithFirstAnswerLength(GroupSampler(2), ","),
@@ -262,7 +265,7 @@ def test_every_sampler_and_turn_strategy_of_the_package_is_tried():
     assert tried == classes_called_with("task", "env", "actor")
     assert tried - {"MultiTurnDemonstrations"} < {*samplers.__all__}
     strategies = classes_called_with("actor", "rollout", "observation")
-    assert strategies | {"single_response"} == {*turns.__all__} == {*TURN_STRATEGIES}
+    assert strategies | {"single_response"} == {*turns.__all__} == {*TURN_STRATEGIES} | GUIDED
 
 
 @pytest.mark.parametrize("name", SAMPLERS)
