@@ -6,6 +6,7 @@ from typing import Any
 
 import gguf
 import numpy as np
+import pytest
 import torch
 from transformers import (
     LlamaConfig,
@@ -17,6 +18,8 @@ from transformers import (
     Qwen3ForCausalLM,
 )
 
+from grupo.models.gguf.cache import converted_folder
+from grupo.util.errors import ConfigError
 from tests.helpers.byte_level_bpe import BYTE_LETTERS
 
 HEADS, KV_HEADS, LAYERS, HIDDEN = 4, 2, 2, 32
@@ -169,3 +172,11 @@ def _add(writer: gguf.GGUFWriter, name: str, value: Any) -> None:
         writer.add_string(name, value)
     elif value is not None:
         writer.add_array(name, value)
+
+
+def message_of(file: Path) -> str:
+    """The message with which the conversion of a file ends."""
+    with pytest.raises(ConfigError) as caught:
+        converted_folder(file)
+    assert str(caught.value).startswith(f"model: {str(file)!r}")
+    return str(caught.value)

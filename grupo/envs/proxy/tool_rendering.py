@@ -17,7 +17,7 @@ from grupo.envs.tools.formats import (
     format_named,
     format_of_template,
 )
-from grupo.envs.tools.tool_env import with_tools_prompt
+from grupo.envs.tools.tool_env import is_described_by_template, with_tools_prompt
 from grupo.models.tool_templates import ToolTemplate
 
 
@@ -41,9 +41,7 @@ class ToolRendering:
     @property
     def uses_template(self) -> bool:
         """Whether the chat template describes the tools."""
-        if self.described_by == "auto":
-            return not self.tool_format.prompt
-        return self.described_by == "template"
+        return is_described_by_template(self.tool_format, self.described_by)
 
     def split_answer(
         self, text: str, tools: Sequence[Mapping[str, Any]]

@@ -69,9 +69,7 @@ class Toolbox:
     @property
     def uses_template(self) -> bool:
         """Whether the chat template describes the tools."""
-        if self.described_by == "auto":
-            return not self.tool_format.prompt
-        return self.described_by == "template"
+        return is_described_by_template(self.tool_format, self.described_by)
 
     @property
     def stop_strings(self) -> tuple[str, ...]:
@@ -84,6 +82,15 @@ class Toolbox:
 
     def __call__(self) -> "ToolSession":
         return ToolSession(tool_specs(self.tools), self)
+
+
+def is_described_by_template(tool_format: ToolFormat, described_by: str) -> bool:
+    """Whether the chat template describes tools; "auto" is the prompt, if the format has one.
+
+    >>> is_described_by_template(format_named("hermes"), "auto")
+    False
+    """
+    return described_by == "template" or (described_by == "auto" and not tool_format.prompt)
 
 
 def check_description(tool_format: ToolFormat, described_by: str) -> None:

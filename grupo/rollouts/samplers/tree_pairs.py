@@ -53,14 +53,15 @@ class TreePairs:
         branches: Number of steps that are sampled from a node; alike steps are one.
         max_depth: Largest number of steps in the tree; an answer may have more.
         step_end: Text that ends a step.
-        priority: Chooses the child to follow; the prior of a step is exp(mean log pi).
+        priority: Chooses the child to follow. UCT tries each step before it repeats one; PUCT with
+            the prior exp(mean log pi) may stay on the first step if rewards are above 0.
     """
 
     iterations: PositiveInt = 16
     branches: PositiveInt = 3
     max_depth: PositiveInt = 3
     step_end: NonEmptyString = "\n"
-    priority: PUCT | UCT = PUCT(1.0)
+    priority: PUCT | UCT = UCT(0.2)
 
     provides = Provides(reward_terms=(PAIR, VISITS))
 
@@ -177,7 +178,11 @@ PAPER = Paper(
         "The loss as a method of its own: Method(sampler=TreePairs(), loss=SiblingPreference()).",
         "The comparison with GRPO at equal tokens, and any run of a pretrained model.",
     ),
-    deviations=("16 iterations, 3 branches and a depth of 3; the release has 64, and 3 or 4.",),
+    deviations=(
+        "16 iterations, 3 branches and a depth of 3; the release has 64, and 3 or 4.",
+        "UCT by default. The release has PUCT, for which unvisited steps have a value of 0: with"
+        " rewards above 0 the first step is followed for long, and pairs are rare.",
+    ),
     shown=(
         "tests/rollouts/samplers/test_tree_pairs.py"
         "::test_siblings_of_the_best_path_are_pairs_from_their_first_difference",

@@ -5,7 +5,6 @@ import pytest
 from grupo.algo.advantages import identity
 from grupo.algo.aggregation import group_mean
 from grupo.algo.losses import SiblingPreference
-from grupo.core.search_tree import UCT
 from grupo.core.types import Task
 from grupo.envs import RewardTerm, SingleTurn
 from grupo.method import Method
@@ -27,7 +26,7 @@ def lower_case(task, rollout):
 def test_pairs_of_siblings_raise_the_reward_of_a_language_model(tmp_path):
     model = untrained(tmp_path / "model", ["one"], [PROMPT])
     method = Method(
-        sampler=TreePairs(iterations=12, branches=4, max_depth=2, priority=UCT(0.2)),
+        sampler=TreePairs(iterations=12, branches=4, max_depth=2),
         advantage=identity,
         loss=SiblingPreference(beta=0.5),
         aggregation=group_mean,
