@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Any
 
+from jinja2 import TemplateSyntaxError
 from jinja2.defaults import DEFAULT_NAMESPACE
 from transformers import PreTrainedTokenizerBase
 from transformers.utils.chat_template_utils import _get_template_variables
@@ -132,6 +133,9 @@ def _template_error(error: Exception, messages: Sequence[Message], is_prefill: b
     if is_prefill and isinstance(error, ValueError):  # the final message is not in the text
         problem = "cannot continue the last message, the assistant's"
         return ConfigError(f"prompt: the chat template {problem}: {error}")
+    if isinstance(error, TemplateSyntaxError):
+        problem = f"it is no Jinja text, line {error.lineno}: {str(error.message).rstrip('.')}"
+        return ConfigError(f"chat_template: {problem}. Allowed: a template that Jinja compiles.")
     roles = ", ".join(str(message.get("role")) for message in messages)
-    reason = str(error) or type(error).__name__
+    reason = str(error).rstrip(".") or type(error).__name__
     return ConfigError(f"prompt: the chat template rejects messages of {roles}: {reason}.")

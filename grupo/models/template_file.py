@@ -1,9 +1,10 @@
 """The file of a chat template, whose text a run keeps."""
 
 from contextlib import suppress
+from pathlib import Path
 
 from grupo.core.component import component
-from grupo.util.errors import ConfigError
+from grupo.util.errors import ConfigError, suggest
 from grupo.util.json_text import read_limited
 from grupo.util.limits import TEMPLATE_FILE_SIZE
 from grupo.util.loader_errors import loader_errors
@@ -43,9 +44,17 @@ def read_template(path: str) -> str:
     """The Jinja text of a file; raises `ConfigError` if it is missing, too large or empty."""
     file = parse_path(path)
     with loader_errors(f"chat_template: {path!r}"):
-        if file.exists() and not file.is_file():  # a device may have no end
+        if not file.exists():
+            raise ConfigError(f"chat_template: there is no file {path!r}. {_suggestion(file)}")
+        if not file.is_file():  # a device may have no end
             raise ConfigError(f"chat_template: {path!r} is no file. Allowed: a file of Jinja text.")
         text = read_limited(file, TEMPLATE_FILE_SIZE)
     if not text.strip():
         raise ConfigError(f"chat_template: {path!r} is empty. Allowed: a file of Jinja text.")
     return text
+
+
+def _suggestion(missing: Path) -> str:
+    """The nearest template beside a file that is missing, or what is allowed."""
+    templates = [file.name for file in missing.parent.glob("*.jinja*")]
+    return suggest(missing.name, templates) if templates else "Allowed: a file of Jinja text."

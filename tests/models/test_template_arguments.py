@@ -104,7 +104,11 @@ LOOPS = "{% if slow %}" + "{% for i in range(99999) %}" * 3 + "{% endfor %}" * 3
             r"^chat_template_kwargs: .*'messages'\. Allowed: enable_thinking",
         ),
         ({"chat_template": "/dev/zero"}, r"^chat_template: '/dev/zero' is no file"),
-        ({"chat_template": "missing.jinja"}, r"^chat_template: 'missing\.jinja'"),
+        ({"chat_template": "x.jinja"}, r"^chat_template: there is no file 'x\.jinja'\. Allowed: a"),
+        (
+            {"chat_template": QWEN2_5.replace("5.", "4.")},
+            r"^chat_template: .* Did you mean 'qwen2_5\.jinja'\?",
+        ),
         ({"system_prompt": "Be brief."}, r"^system_prompt: 'Be brief\.', and a prompt is plain"),
         ({"chat_template_kwargs": KWARGS}, r"^chat_template_kwargs: .*, and a prompt is plain"),
         ({"chat_template": QWEN2_5}, r"^chat_template: '.*qwen2_5\.jinja', and a prompt is plain"),
