@@ -6,8 +6,10 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from grupo.cli.build_recipe import parse_option, reward_terms
+from grupo.cli.chosen_defaults import precision_of
 from grupo.cli.paths import last_run
 from grupo.cli.strategy_option import parse_strategy
+from grupo.config.defaults import with_choices
 from grupo.config.strategies import check_strategy
 from grupo.core.interfaces import Actor, TurnStrategy, score_group, single_response
 from grupo.core.private_turns import PrivateTurn, record_private_turns
@@ -25,6 +27,7 @@ from grupo.toy import quickstart
 from grupo.training.resume.load_run import LAST, TRAINED, load_checkpoint, policy_of
 from grupo.training.resume.run_folder import RECIPE_FILE, RunFolder
 from grupo.training.resume.start_from import with_model
+from grupo.util.console import print_error
 from grupo.util.errors import ConfigError
 from grupo.util.event_loop import run_coroutine
 from grupo.util.rng import derive_key
@@ -101,7 +104,10 @@ class AskArgs:
                 " run's folder."
             )
         recipe = with_model(quickstart.RECIPE.replace(policy=CausalLM(self.source)), self.source)
-        recipe = self._with_options(recipe)
+        choices = precision_of(str(recipe.policy.model))
+        for choice in choices:
+            print_error(str(choice))
+        recipe = self._with_options(with_choices(recipe, choices))
         return recipe.policy.build(), self.source, recipe
 
     def _with_options(self, recipe: Recipe) -> Recipe:

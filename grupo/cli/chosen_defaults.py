@@ -130,15 +130,29 @@ def defaults_for(recipe: Recipe, args: RecipeArgs, lengths: TaskLengths) -> list
     if _is_quickstart(policy):
         return _length_of_method(recipe, fields_set)
     model = read_model_size(str(policy.model))
-    measured = model.num_parameters >= TOY_PARAMETERS and not is_set("policy.dtype", fields_set)
     return choose_defaults(
         recipe,
         fields_set,
         model,
         lengths,
-        precision=choose_precision(resolve_device(policy.device), model) if measured else (),
+        precision=()
+        if is_set("policy.dtype", fields_set)
+        else precision_of(str(policy.model), policy.device),
         is_chat_model=has_short_answers(lengths) and _is_chat_model(str(policy.model)),
     )
+
+
+def precision_of(model: str, device: str = "auto") -> list[Choice]:
+    """The dtype of a model's computations; none for a toy model, which keeps float32.
+
+    Args:
+        model: Folder or hub name of the model.
+        device: The `device` of its policy.
+    """
+    size = read_model_size(model)
+    if size.num_parameters < TOY_PARAMETERS:
+        return []
+    return choose_precision(resolve_device(device), size)
 
 
 @cache  # defaults are chosen before and after the size of evaluations

@@ -145,7 +145,7 @@ class Policy(Protocol):
 
     @property
     def warnings(self) -> Sequence[str]:
-        """Reasons why this policy is slower than expected on this machine, one line each."""
+        """Lines for the user: why the policy is slower than expected, files that have changed."""
         ...
 
     def validate_tasks(self, tasks: Sequence[Task]) -> None:

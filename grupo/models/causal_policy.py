@@ -45,6 +45,7 @@ from grupo.models.row_routing import RowRouting
 from grupo.models.sharding import FSDP2, ShardedModel
 from grupo.models.signal_models import DistributionModel, scatter_to_batch
 from grupo.models.start_weights import trainable_module
+from grupo.models.template_file import template_warnings
 from grupo.models.token_statistics import TokenDistributions
 from grupo.models.token_values import token_values
 from grupo.models.trainable import Saveable, TrainablePolicy
@@ -186,9 +187,10 @@ class CausalPolicy(TrainablePolicy):
 
     @property
     def warnings(self) -> Sequence[str]:
-        """Reasons why this policy is slower than expected on this machine, one line each."""
+        """Reasons why this policy is slower than expected, and a template file that has changed."""
         emulated = devices.dtype_warning(self.spec.dtype, self.hf_model.device)
-        return [line for line in (self.evaluator.warning, emulated) if line]
+        lines = [line for line in (self.evaluator.warning, emulated) if line]
+        return [*lines, *template_warnings(self.spec.chat_template)]
 
     def encode_observation(self, rollout: Rollout, observation: Observation) -> tuple[int, ...]:
         """Tokens of the next observation of a rollout."""

@@ -18,6 +18,7 @@ from grupo.models.lora import Lora
 from grupo.models.quantization import Nf4
 from grupo.models.sharding import FSDP2, check_sharding
 from grupo.models.start_weights import StartWeights
+from grupo.models.template_file import TemplateFile
 from grupo.models.token_statistics import TOKEN_SIGNALS
 from grupo.util.errors import ConfigError
 from grupo.util.in_memory import MissingObject
@@ -70,7 +71,7 @@ class CausalSpec:
     start: StartWeights | None = None
     quantization: Nf4 | None = None
     sharding: FSDP2 | None = None
-    chat_template: str = ""
+    chat_template: str | TemplateFile = ""
     chat_template_kwargs: Mapping[str, Any] = field(default_factory=dict, hash=False)
     system_prompt: str = ""
     router_aux_loss: NonNegativeFloat = 0.0

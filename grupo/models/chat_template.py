@@ -5,17 +5,16 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Any
 
+from jinja2 import TemplateSyntaxError
 from jinja2.defaults import DEFAULT_NAMESPACE
 from transformers import PreTrainedTokenizerBase
 from transformers.utils.chat_template_utils import _get_template_variables
 
 from grupo.core.types import Message
+from grupo.models.template_file import TemplateFile, read_template
 from grupo.models.tokenizer_trial import check_template_works
 from grupo.util.errors import ConfigError, suggest
-from grupo.util.json_text import read_limited
-from grupo.util.limits import TEMPLATE_FILE_SIZE
 from grupo.util.loader_errors import loader_errors
-from grupo.util.user_paths import parse_path
 
 FIELD = "chat_template_kwargs"
 # variables that transformers or grupo sets, and functions
@@ -28,22 +27,18 @@ GIVEN = {*DEFAULT_NAMESPACE, "raise_exception", "strftime_now"} | {
 }
 
 
-def with_template_file(tokenizer: PreTrainedTokenizerBase, path: str) -> PreTrainedTokenizerBase:
+def with_template_file(
+    tokenizer: PreTrainedTokenizerBase, file: str | TemplateFile
+) -> PreTrainedTokenizerBase:
     """A copy of a tokenizer with the chat template of a file; the model is exported with it.
 
     Args:
         tokenizer: The tokenizer.
-        path: A file of Jinja text; "" returns the tokenizer as it is.
+        file: Path of a file of Jinja text, or its text; "" returns the tokenizer as it is.
     """
-    if not path:
+    if not file:
         return tokenizer
-    file = parse_path(path)
-    with loader_errors(f"chat_template: {path!r}"):
-        if file.exists() and not file.is_file():  # a device may have no end
-            raise ConfigError(f"chat_template: {path!r} is no file. Allowed: a file of Jinja text.")
-        template = read_limited(file, TEMPLATE_FILE_SIZE)
-    if not template.strip():
-        raise ConfigError(f"chat_template: {path!r} is empty. Allowed: a file of Jinja text.")
+    template = file.text if isinstance(file, TemplateFile) else read_template(file)
     tokenizer = copy.deepcopy(tokenizer)
     tokenizer.chat_template = template
     return tokenizer
@@ -138,6 +133,9 @@ def _template_error(error: Exception, messages: Sequence[Message], is_prefill: b
     if is_prefill and isinstance(error, ValueError):  # the final message is not in the text
         problem = "cannot continue the last message, the assistant's"
         return ConfigError(f"prompt: the chat template {problem}: {error}")
+    if isinstance(error, TemplateSyntaxError):
+        problem = f"it is no Jinja text, line {error.lineno}: {str(error.message).rstrip('.')}"
+        return ConfigError(f"chat_template: {problem}. Allowed: a template that Jinja compiles.")
     roles = ", ".join(str(message.get("role")) for message in messages)
-    reason = str(error) or type(error).__name__
+    reason = str(error).rstrip(".") or type(error).__name__
     return ConfigError(f"prompt: the chat template rejects messages of {roles}: {reason}.")

@@ -19,6 +19,7 @@ from grupo.core.types import Message, Observation, Rollout
 from grupo.models.chat_history import ChatSoFar, answer_text, chat_so_far, end_of_answer
 from grupo.models.chat_template import check_template_kwargs, render_chat
 from grupo.models.rollout_cache import RolloutCache
+from grupo.models.template_file import TemplateFile
 from grupo.util.errors import ConfigError
 from grupo.util.rust_panics import rust_errors
 
@@ -59,6 +60,7 @@ class ChatTokenizer:
         apply_chat_template: wrap a plain prompt as a user message.
         template_kwargs: variables of the chat template; those of a prompt replace them.
         system_prompt: content of a system message before prompts that have none; "" for none.
+        template_file: file of the template, for errors; "" if it is the model's own.
     """
 
     tokenizer: PreTrainedTokenizerBase
@@ -67,6 +69,7 @@ class ChatTokenizer:
     apply_chat_template: bool = False
     template_kwargs: Mapping[str, Any] = field(default_factory=dict, hash=False)
     system_prompt: str = ""
+    template_file: str | TemplateFile = ""
 
     def encode_observation(
         self,
@@ -184,7 +187,11 @@ class ChatTokenizer:
 
     def _check_unused_options(self) -> None:
         """Raise `ConfigError` for options of the template, of which a plain prompt reads none."""
-        options = {"system_prompt": self.system_prompt, TEMPLATE_KWARGS: self.template_kwargs}
+        options = {
+            "system_prompt": self.system_prompt,
+            TEMPLATE_KWARGS: self.template_kwargs,
+            "chat_template": self.template_file,
+        }
         for name, value in options.items():
             if value:
                 raise ConfigError(

@@ -1,19 +1,40 @@
 """Limits of a language model: its answers can end, and its prompts leave room for them."""
 
+from collections.abc import Mapping
 from functools import partial
+from typing import Any, Protocol
 
 from transformers import PreTrainedTokenizerBase
 
 from grupo.core.validation import PromptLimit, check_context_room
-from grupo.models.causal_spec import CausalSpec
 from grupo.models.chat_template import check_template_kwargs, with_template_file
 from grupo.models.chat_tokenizer import ChatTokenizer
 from grupo.models.demonstrations import demonstration_rollout
+from grupo.models.template_file import TemplateFile
 from grupo.util.errors import ConfigError
 
 
+class ChatFields(Protocol):
+    """The fields of a language model that its chat tokenizer reads: see `CausalSpec`."""
+
+    @property
+    def model(self) -> object: ...
+    @property
+    def max_new_tokens(self) -> int: ...
+    @property
+    def stop_strings(self) -> tuple[str, ...]: ...
+    @property
+    def apply_chat_template(self) -> bool: ...
+    @property
+    def chat_template(self) -> str | TemplateFile: ...
+    @property
+    def chat_template_kwargs(self) -> Mapping[str, Any]: ...
+    @property
+    def system_prompt(self) -> str: ...
+
+
 def make_chat_tokenizer(
-    spec: CausalSpec,
+    spec: ChatFields,
     tokenizer: PreTrainedTokenizerBase,
     eos_token_ids: tuple[int, ...],
     context_length: int,
@@ -39,6 +60,7 @@ def make_chat_tokenizer(
         spec.apply_chat_template,
         spec.chat_template_kwargs,
         spec.system_prompt,
+        spec.chat_template,
     )
 
 

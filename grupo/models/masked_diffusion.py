@@ -1,7 +1,8 @@
 """Masked diffusion language models; a response consists of tokens that were unmasked."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -22,14 +23,14 @@ from grupo.core.signal_names import (
     temperature_of,
 )
 from grupo.core.types import Rollout, Task
-from grupo.core.validation import PromptLimit, check_context_room
+from grupo.core.validation import PromptLimit
 from grupo.inference.sampling_params import Sampling
 from grupo.models import devices, loading
 from grupo.models.aux_heads import AuxHeads
 from grupo.models.base import BUILTIN_MODELS, AuxModel, AuxModels
-from grupo.models.chat_tokenizer import ChatTokenizer
 from grupo.models.config_file import check_config_file
 from grupo.models.detokenize import TokenTexts
+from grupo.models.language_limits import make_chat_tokenizer
 from grupo.models.masked.actor import MaskedActor
 from grupo.models.masked.canvas import CanvasSize, encode_row, pad_rows
 from grupo.models.masked.denoiser import Denoiser, special_tokens
@@ -37,6 +38,7 @@ from grupo.models.masked.logp_estimators import CoupledEstimator, LogpEstimator,
 from grupo.models.masked.sampler import UnmaskingSampler
 from grupo.models.masked.unmask_order import LeftToRight, UnmaskingOrder
 from grupo.models.signal_models import scatter_to_batch
+from grupo.models.template_file import TemplateFile, template_warnings
 from grupo.models.token_statistics import TOKEN_SIGNALS, TokenDistributions, token_signals
 from grupo.models.trainable import TrainablePolicy
 from grupo.models.weight_sync import CopiedWeights, LMWeightSync, SharedWeights
@@ -57,6 +59,9 @@ class MaskedDiffusion:
         max_new_tokens: maximal length of an answer, in tokens.
         stop_strings: strings that end an answer, besides the end token.
         apply_chat_template: wrap plain prompts as a user message.
+        chat_template: file of Jinja text in place of the model's own template; "" for the latter.
+        chat_template_kwargs: variables of the template, as those of `CausalSpec`.
+        system_prompt: content of a system message before prompts that have none; "" for none.
         tokens_per_microbatch: tokens evaluated at once, in all masked views of a text.
         allow_pickle: also read weights from a pickle, whose author may be able to execute code.
     """
@@ -71,6 +76,9 @@ class MaskedDiffusion:
     apply_chat_template: bool = False
     tokens_per_microbatch: PositiveInt = 16384
     allow_pickle: bool = False
+    chat_template: str | TemplateFile = ""
+    chat_template_kwargs: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    system_prompt: str = ""
 
     @property
     def signals(self) -> tuple[str, ...]:
@@ -104,8 +112,6 @@ def context_length_of(config: PreTrainedConfig, tokenizer: PreTrainedTokenizerBa
 class MaskedPolicy(TrainablePolicy):
     """A masked diffusion language model, loaded as its `MaskedDiffusion` describes."""
 
-    warnings: Sequence[str] = ()
-
     def __init__(self, spec: MaskedDiffusion) -> None:
         self.spec = spec
         device = devices.resolve_device(spec.device)
@@ -114,26 +120,27 @@ class MaskedPolicy(TrainablePolicy):
             self.hf_model, tokenizer = loading.load(
                 spec.model, torch.float32, device, loading.MASKED, allow_pickle=spec.allow_pickle
             )
+        end, mask = special_tokens(tokenizer)
+        context_length = context_length_of(self.hf_model.config, tokenizer)
+        self.canvas_size = CanvasSize(spec.max_new_tokens, context_length)
+        self.chat_tokenizer = make_chat_tokenizer(spec, tokenizer, (end,), context_length)
         super().__init__(
             spec.model,
             self.hf_model,
-            tokenizer,
+            self.chat_tokenizer.tokenizer,
             has_adapters=False,
             tokens_per_microbatch=spec.tokens_per_microbatch,
-        )
-        end, mask = special_tokens(tokenizer)
-        config = self.hf_model.config
-        context_length = context_length_of(config, tokenizer)
-        check_context_room(spec.max_new_tokens, context_length)
-        self.canvas_size = CanvasSize(spec.max_new_tokens, context_length)
-        self.chat_tokenizer = ChatTokenizer(
-            tokenizer, (end,), spec.stop_strings, spec.apply_chat_template
         )
         self.token_texts = TokenTexts(tokenizer)
         self.denoiser = Denoiser(self.hf_model, mask)
         self.weight_sync: LMWeightSync = SharedWeights(self.hf_model, self._make_engine)
         self.reference: MaskedPolicy = self
         self.aux_heads = self.attach_heads(())
+
+    @property
+    def warnings(self) -> Sequence[str]:
+        """Lines about the files of the policy."""
+        return template_warnings(self.spec.chat_template)
 
     def generate_from_weight_copy(self) -> None:
         """Generate from a copy of the weights, so that training can run at the same time."""

@@ -61,7 +61,7 @@ class LoadedMultiPolicy:
 
     @property
     def warnings(self) -> Sequence[str]:
-        """Reasons why any policy is slower than expected on this machine, one line each."""
+        """The lines of all policies for the user, each once."""
         return list(dict.fromkeys(chain.from_iterable(policy.warnings for policy in self.policies)))
 
     def validate_tasks(self, tasks: Sequence[Task]) -> None:

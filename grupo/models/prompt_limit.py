@@ -4,10 +4,9 @@ from typing import Any
 
 from transformers import GenerationConfig, PreTrainedTokenizerBase
 
-from grupo.core.validation import PromptLimit, check_context_room
+from grupo.core.validation import PromptLimit
 from grupo.models import loading, masked_diffusion
 from grupo.models.causal_lm import CausalLM
-from grupo.models.chat_tokenizer import ChatTokenizer
 from grupo.models.config_file import check_config_file
 from grupo.models.language_limits import language_model_limit, make_chat_tokenizer
 from grupo.models.loaded import LoadedModel
@@ -54,8 +53,7 @@ def _masked(spec: MaskedDiffusion) -> PromptLimit:
     config, tokenizer = _read_files(spec.model)
     end, _ = special_tokens(tokenizer)
     context_length = masked_diffusion.context_length_of(config, tokenizer)
-    check_context_room(spec.max_new_tokens, context_length)
-    chat_tokenizer = ChatTokenizer(tokenizer, (end,), spec.stop_strings, spec.apply_chat_template)
+    chat_tokenizer = make_chat_tokenizer(spec, tokenizer, (end,), context_length)
     return language_model_limit(chat_tokenizer, context_length, spec.max_new_tokens)
 
 

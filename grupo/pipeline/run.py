@@ -25,6 +25,7 @@ from grupo.storage.lock import Lock
 from grupo.storage.pipeline_dirs import PIPELINE_FILE, SUMMARY_FILE, is_pipeline
 from grupo.training.callbacks import Callback, NullCallback
 from grupo.training.resume.run_folder import LOCK_FILE, RECIPE_FILE, RunFolder, unused_folder
+from grupo.training.resume.template_texts import with_template_texts
 from grupo.util.errors import ConfigError
 from grupo.util.user_paths import no_run_message
 
@@ -58,6 +59,7 @@ def run_checked_pipeline(
     pipeline: Pipeline, run: str | Path = "", make_callback: CallbackFactory = no_callback
 ) -> Path:
     """Run a pipeline that `check_pipeline` accepted; the arguments are those of `run_pipeline`."""
+    pipeline = with_template_texts(pipeline)
     ranks = launched_ranks()
     root = Path(
         broadcast_from_rank_0(ranks, str(run or unused_folder()), Phase.PIPELINE_FOLDER_NAMED)

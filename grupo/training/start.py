@@ -32,6 +32,7 @@ from grupo.training.resume.step_durations import (
     RecordedDurations,
     UnrecordedDurations,
 )
+from grupo.training.resume.template_texts import with_template_texts
 from grupo.training.trainer import Trainer
 
 
@@ -87,7 +88,7 @@ def create_trainer(
     With several ranks, rank 0 creates and writes the folder, and the other ranks only read it.
     """
     check_kinds(recipe)
-    recipe = with_tool_formats(recipe)
+    recipe = with_template_texts(with_tool_formats(recipe))
     check_recipe(recipe)
     if ranks.rank == 0:
         RunFolder.check_empty(run)

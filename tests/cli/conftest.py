@@ -135,6 +135,13 @@ class Attribute:
 
 attribute = Attribute()
 """
+TEMPLATES = {
+    "chat": "{{ messages[0].content }}{% if style %}.{% endif %}",
+    "blank": " ",
+    "open": "{% for m in messages %}{{ m.content }}",
+    "loops": 3 * "{% for i in range(99999) %}" + 3 * "{% endfor %}" + "{{ messages }}",
+    "raises": "{{ raise_exception('roles must alternate') }}",
+}
 RECIPES = "from recipe import RECIPE\n\nRECIPES = {'a': RECIPE, 'b': RECIPE.replace(seed=1)}\n"
 
 
@@ -222,11 +229,14 @@ def write_tasks(folder: Path) -> None:
         "empty_completion": ['{"prompt": "a", "completion": ""}'],
         "texts": ['{"text": "1 + 1 = 2"}'],
         "questions": [row.replace("prompt", "question") for row in rows],
+        "styled": ['{"prompt": "1", "chat_template_kwargs": {"styl": true}}'],
         "long": [json.dumps({"prompt": "1 + " * 20 + "1 =", "answer": "21"}), *rows],
     }
     tables |= {name: [json.dumps(row)] for name, row in PICTURED_ROWS.items()}
     for name, lines in tables.items():
         (folder / f"{name}.jsonl").write_text("".join(f"{line}\n" for line in lines))
+    for name, text in TEMPLATES.items():
+        (folder / f"{name}.jinja").write_text(text)
 
 
 def write_malformed_rows(folder: Path) -> None:

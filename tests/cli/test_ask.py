@@ -6,6 +6,9 @@ import math
 
 import pytest
 
+from grupo.cli import chosen_defaults
+from grupo.config import precision_choice
+from grupo.models.causal_lm import CausalLM
 from grupo.training.resume.load_run import load_policy
 
 BASE = ["ask", "run", "2 + 2 =", "--max-new-tokens", "6"]
@@ -33,6 +36,20 @@ def test_the_log_probabilities_are_those_of_the_runs_policy(grupo, home):
         logits = policy.hf_model(tokens).logits[0, len(prompt) - 1 : -1].double()
     expected = logits.log_softmax(-1).gather(-1, tokens[0, len(prompt) :, None])[:, 0]
     assert answer["logp"] == pytest.approx(expected.tolist(), abs=1e-4)
+
+
+def test_a_model_answers_in_the_dtype_that_training_would_have(grupo, monkeypatch):
+    monkeypatch.setattr(chosen_defaults, "TOY_PARAMETERS", 0)
+    monkeypatch.setattr(precision_choice, "has_bfloat16", lambda device: True)
+    monkeypatch.setattr(precision_choice, "bfloat16_speedup", lambda inputs, outputs: 2.0)
+    built: list[str] = []
+    build = CausalLM.build
+    monkeypatch.setattr(CausalLM, "build", lambda spec: built.append(spec.dtype) or build(spec))
+    code, _, err = grupo("ask", "model", *BASE[2:])
+    assert (code, built) == (0, ["bfloat16"])
+    assert err.startswith("policy.dtype = bfloat16: ")
+    grupo(*BASE)
+    assert built[1:] == ["float32"]  # a run keeps its own
 
 
 def test_greedy_answers_are_equal_and_sampled_ones_differ(grupo):

@@ -73,6 +73,8 @@ class Written:
         ]
         newest = max((run / "checkpoints").glob("step-*"))
         summary = json.loads((run / "summary.json").read_text())
+        for score in summary["held_out"].values():
+            del score["tokens_per_answer"]["read"]  # each rank has a prefix cache of its own
         return Written(
             journals["rollouts"],
             journals["responses"],

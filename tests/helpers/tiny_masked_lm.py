@@ -1,5 +1,6 @@
 """Tiny bidirectional language models with random weights."""
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -30,10 +31,14 @@ FAMILIES: dict[str, Any] = {
 }
 
 
-def save_model(folder: Path, family: str = "bert", **tokenizer_options: Any) -> Path:
-    """Save a random model with peaked distributions, and its tokenizer."""
+def save_model(
+    folder: Path, family: str = "bert", size: Mapping[str, int] = {}, **tokenizer_options: Any
+) -> Path:
+    """Save a random model with peaked distributions, and its tokenizer; `size` is of its config."""
     torch.manual_seed(1)
-    model = AutoModelForMaskedLM.from_config(FAMILIES[family]())
+    config = FAMILIES[family]()
+    config.update(size)
+    model = AutoModelForMaskedLM.from_config(config)
     with torch.no_grad():
         for parameter in (p for p in model.parameters() if p.ndim > 1):
             parameter.normal_(0, 0.4)

@@ -10,35 +10,50 @@ from grupo.core.serialization import from_data, to_data
 from grupo.core.types import Rollout, Task
 from grupo.models.causal_lm import CausalLM
 from grupo.models.chat_template import check_template_kwargs
+from grupo.models.loading import load_tokenizer
+from grupo.models.masked_diffusion import MaskedDiffusion
 from grupo.models.prompt_limit import read_prompt_limit
 from grupo.tasks.columns import Columns, task_from_row
 from grupo.util.errors import ConfigError
+from tests.helpers import tiny_masked_lm
 from tests.helpers.template_families import FOLDER, family_chat_tokenizer, tokenizer_options
 from tests.helpers.tiny_lm import ALPHABET, save_model
 
 KWARGS = {"enable_thinking": False}
+QWEN2_5 = str(FOLDER / "qwen2_5.jinja")
 USER = ({"role": "user", "content": "Hi"},)
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    path = tmp_path_factory.mktemp("model")
-    size = {"vocab_size": len(ALPHABET) + 2, "max_position_embeddings": 400}
-    return str(save_model(path, tokenizer_options=tokenizer_options("qwen3"), **size))
+def folders(tmp_path_factory):
+    """A model of each kind, with Qwen3's template."""
+    path = tmp_path_factory.mktemp("models")
+    size = {"vocab_size": len(ALPHABET) + 3, "max_position_embeddings": 400}
+    options = tokenizer_options("qwen3")
+    causal = save_model(path / "causal", tokenizer_options=options, **size)
+    masked = tiny_masked_lm.save_model(path / "masked", size=size, **options)
+    return {CausalLM: str(causal), MaskedDiffusion: str(masked)}
 
 
-def prompt_tokens(spec, prompt):
-    limit = read_prompt_limit(spec)
-    return limit.encode(Rollout(), prompt)
+@pytest.fixture(scope="module")
+def folder(folders):
+    return folders[CausalLM]
 
 
-def test_arguments_of_the_policy_reach_the_template_and_those_of_a_task_replace_them(folder):
-    spec = CausalLM(folder, max_new_tokens=8, chat_template_kwargs=KWARGS)
-    tokenizer = family_chat_tokenizer("qwen3").tokenizer
-    assert tokenizer.decode(prompt_tokens(spec, USER)).endswith("<think>\n\n</think>\n\n")
+def prompt_text(spec, prompt):
+    tokens = read_prompt_limit(spec).encode(Rollout(), prompt)
+    return load_tokenizer(spec.model).decode(tokens)
+
+
+@pytest.mark.parametrize("policy", [CausalLM, MaskedDiffusion])
+def test_arguments_of_the_policy_reach_the_template_and_those_of_a_task_replace_them(
+    folders, policy
+):
+    spec = policy(folders[policy], max_new_tokens=8, chat_template_kwargs=KWARGS)
+    assert prompt_text(spec, USER).endswith("<think>\n\n</think>\n\n")
     row = {"prompt": "Hi", "chat_template_kwargs": '{"enable_thinking": true}'}
     task = task_from_row(row, Columns(), "row 1")
-    assert tokenizer.decode(prompt_tokens(spec, task.prompt)).endswith("assistant\n")
+    assert prompt_text(spec, task.prompt).endswith("assistant\n")
 
 
 def test_the_same_prompt_with_other_arguments_is_another_task():
@@ -47,17 +62,30 @@ def test_the_same_prompt_with_other_arguments_is_another_task():
     assert keys[0] == keys[1] != keys[2]
 
 
-def test_a_file_replaces_the_models_template(folder):
-    spec = CausalLM(folder, max_new_tokens=8, chat_template=str(FOLDER / "qwen2_5.jinja"))
-    text = family_chat_tokenizer("qwen3").tokenizer.decode(prompt_tokens(spec, USER))
-    assert text.startswith("<|im_start|>system\nYou are Qwen, created by Alibaba Cloud.")
+@pytest.mark.parametrize("policy", [CausalLM, MaskedDiffusion])
+def test_a_file_replaces_the_models_template(folders, policy):
+    spec = policy(folders[policy], max_new_tokens=8, chat_template=QWEN2_5)
+    assert prompt_text(spec, USER).startswith(
+        "<|im_start|>system\nYou are Qwen, created by Alibaba Cloud."
+    )
 
 
-def test_the_exported_tokenizer_has_the_template_of_the_file(folder, tmp_path):
+@pytest.mark.parametrize("policy", [CausalLM, MaskedDiffusion])
+def test_the_exported_tokenizer_has_the_template_of_the_file(folders, policy, tmp_path):
     file = tmp_path / "own.jinja"
     file.write_text("{% for m in messages %}{{ m.content }}{% endfor %}")
-    policy = CausalLM(folder, max_new_tokens=8, chat_template=str(file)).build()
-    assert policy.saveable.chat_template == file.read_text()
+    built = policy(folders[policy], max_new_tokens=8, chat_template=str(file)).build()
+    (tokenizer,) = built.saveables
+    assert tokenizer.chat_template == file.read_text()
+
+
+@pytest.mark.parametrize("policy", [CausalLM, MaskedDiffusion])
+def test_a_system_prompt_stands_before_prompts_without_one(folders, policy):
+    fields = {"apply_chat_template": True, "system_prompt": "Be brief."}
+    spec = policy(folders[policy], max_new_tokens=8, **fields)
+    assert prompt_text(spec, "Hi").startswith(
+        "<|im_start|>system\nBe brief.<|im_end|>\n<|im_start|>user\nHi"
+    )
 
 
 LOOPS = "{% if slow %}" + "{% for i in range(99999) %}" * 3 + "{% endfor %}" * 3 + "{% endif %}"
@@ -76,12 +104,21 @@ LOOPS = "{% if slow %}" + "{% for i in range(99999) %}" * 3 + "{% endfor %}" * 3
             r"^chat_template_kwargs: .*'messages'\. Allowed: enable_thinking",
         ),
         ({"chat_template": "/dev/zero"}, r"^chat_template: '/dev/zero' is no file"),
-        ({"chat_template": "missing.jinja"}, r"^chat_template: 'missing\.jinja'"),
-        ({"chat_template": "", "system_prompt": "Be brief."}, r"^system_prompt: 'Be brief\.'"),
+        ({"chat_template": "x.jinja"}, r"^chat_template: there is no file 'x\.jinja'\. Allowed: a"),
+        (
+            {"chat_template": QWEN2_5.replace("5.", "4.")},
+            r"^chat_template: .* Did you mean 'qwen2_5\.jinja'\?",
+        ),
+        ({"system_prompt": "Be brief."}, r"^system_prompt: 'Be brief\.', and a prompt is plain"),
+        ({"chat_template_kwargs": KWARGS}, r"^chat_template_kwargs: .*, and a prompt is plain"),
+        ({"chat_template": QWEN2_5}, r"^chat_template: '.*qwen2_5\.jinja', and a prompt is plain"),
     ],
 )
-def test_options_that_cannot_work_are_refused_before_the_weights_are_read(folder, fields, message):
-    spec = CausalLM(folder, max_new_tokens=8, **fields)
+@pytest.mark.parametrize("policy", [CausalLM, MaskedDiffusion])
+def test_options_that_cannot_work_are_refused_before_the_weights_are_read(
+    folders, policy, fields, message
+):
+    spec = policy(folders[policy], max_new_tokens=8, **fields)
     with pytest.raises(ConfigError, match=message):
         read_prompt_limit(spec).surely_fits(Task("k", "plain"))
 

@@ -37,6 +37,7 @@ from grupo.training.resume.recipe_file import (
     find_model_files,
     read_recipe_file,
 )
+from grupo.training.resume.template_texts import kept_templates, with_template_texts
 from grupo.util.errors import ConfigError
 from grupo.util.user_paths import no_run_message, shell_path
 
@@ -87,11 +88,12 @@ class RunFolder:
 
     @classmethod
     def create(cls, folder: Path, recipe: Recipe) -> "tuple[RunFolder, Lock]":
-        """Create the folder of a new run and lock it.
+        """Create the folder of a new run, with the texts of its chat templates, and lock it.
 
         Raises:
-            ConfigError: The folder is not empty.
+            ConfigError: The folder is not empty, or a file that the recipe names is missing.
         """
+        recipe = with_template_texts(recipe)
         contents = RecipeFile(recipe, model_files=find_model_files(recipe))
         run_folder = cls(folder, recipe, contents.fingerprint, model_files=contents.model_files)
         with explain_disk_errors("The run is not begun"), ExitStack() as cleanup:
@@ -160,6 +162,7 @@ class RunFolder:
 
     def check_same_recipe(self, recipe: Recipe) -> None:
         """Raise `ConfigError` if `recipe` differs from the recipe of the run."""
+        recipe = with_template_texts(recipe, kept_templates(self.recipe))
         stored = component_fields(self.recipe)
         for name, value in component_fields(recipe).items():
             if stored[name] != value:
