@@ -11,7 +11,8 @@ from grupo.core.media import Image
 from grupo.core.types import Observation, Rollout, Task
 from grupo.models.causal_lm import CausalLM
 from grupo.models.causal_policy import CausalPolicy
-from grupo.models.chat_tokenizer import ChatTokenizer
+from grupo.models.chat_history import ChatSoFar
+from grupo.models.chat_tokenizer import ChatTokenizer, EncodedObservation
 from grupo.tasks.base import task_key
 
 LETTERS = "abcdefg"
@@ -20,13 +21,14 @@ LETTERS = "abcdefg"
 class BlindTokenizer(ChatTokenizer):
     """Encodes the texts of messages, without a chat template."""
 
-    def encode_observation(
+    def encode_turn(
         self,
         rollout: Rollout,
         observation: Observation,
         tools: Sequence[Mapping[str, Any]] = (),
-    ) -> tuple[int, ...]:
-        return super().encode_observation(rollout, words(observation), tools)
+        chat: ChatSoFar | None = None,
+    ) -> EncodedObservation:
+        return super().encode_turn(rollout, words(observation), tools, chat)
 
 
 class BlindPolicy(CausalPolicy):
