@@ -92,15 +92,19 @@ def generation_seconds(
 ) -> float:
     """Seconds of a generation in which every answer reaches its limit.
 
-    It computes one forward pass of all tokens. For each token of the longest answer, it reads all
-    weights, and the keys and values of all rows, on average those of half of the answers.
+    First it computes the prompts. Then, for each token of the longest answer, it reads all weights,
+    and the keys and values of all rows, on average those of half of the answers, while it computes
+    the next token of each row: the slower of the two counts.
     """
     if not step.generates:
         return 0.0
     rows = step.prompts * step.prompt + step.answer_tokens / 2
     numbers = model.num_parameters + rows * model.kv_size * model.num_layers
     reading = step.answer * numbers * compute_bytes / speed.bandwidth
-    return max(reading, forward_flops(model, step) / (EFFICIENCY * speed.flops))
+    prompts = FORWARD * model.layer_parameters * step.prompts * step.prompt
+    seconds_per_flop = 1 / (EFFICIENCY * speed.flops)
+    decoding = (forward_flops(model, step) - prompts) * seconds_per_flop
+    return prompts * seconds_per_flop + max(reading, decoding)
 
 
 def _seconds(compute: Callable[[], torch.Tensor], device: torch.device) -> float:

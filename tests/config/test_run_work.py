@@ -81,6 +81,14 @@ def test_generation_reads_weights_keys_and_values_for_each_token_where_memory_is
     assert work().time(speed).step == pytest.approx(15 * numbers * 4 / 1e6)
 
 
+def test_prompts_are_computed_before_the_answers_read_the_weights():
+    speed = DeviceSpeed(flops=1e9, bandwidth=1e6)  # decoding waits for the memory
+    reading = 15 * (1_000_000 + 40 * 8 * 2) * 4 / 1e6
+    prompts = 2 * LAYERS * 2 * 5 / 0.5e9
+    update = 3 * FORWARD / 0.5e9
+    assert work().time(speed).step == pytest.approx(prompts + reading + update, rel=1e-6)
+
+
 def test_an_evaluation_generates_a_greedy_and_sampled_answers_to_each_task():
     evaluation = work(evaluation=Evaluation(attempts=3)).evaluation(10, 3)
     assert evaluation.rollouts == 10 * 4
