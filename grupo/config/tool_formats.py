@@ -25,7 +25,8 @@ def with_tool_formats(recipe: Recipe) -> Recipe:
 
     The format is that of the policy's chat template, or Hermes' if the template is of none. The
     template describes the tools if it can, and prompts are rendered by it. Otherwise the prompt
-    describes them; results are then messages of the user, unless `MultiTurn` names another role.
+    describes them; results are then messages of the user, or of the role "tool" where the format's
+    templates have it, unless `MultiTurn` names another role.
 
     Raises:
         ConfigError: A toolbox has a format that the policy cannot follow, or files of its model are
@@ -61,7 +62,7 @@ class _FormatChoice:
             toolbox = part.env_factory
             in_chat = any(template.is_applied for template in self.templates)
             if in_chat and not toolbox.uses_template and not toolbox.stop_strings:
-                return replace(part, role="user")
+                return replace(part, role=toolbox.tool_format.result_role)
         return part
 
     def _format_of_templates(self) -> FormatName:
