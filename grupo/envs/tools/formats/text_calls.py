@@ -64,7 +64,7 @@ def typed_arguments(arguments: Mapping[str, str], schema: Mapping[str, Any]) -> 
     """The arguments of a call, with values in the types that a tool's schema names.
 
     A text becomes the JSON value that it is, if the schema allows a value of this type and not only
-    a text. Any other text stays as it is: whoever validates the arguments then rejects it.
+    a text. Any other text stays as it is, and the validation of the arguments rejects it.
 
     Args:
         arguments: Texts by name.
