@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from grupo.core.component import map_components, walk
+from grupo.core.component import component_fields, is_component, map_components, walk
 from grupo.envs import MultiTurn
 from grupo.envs.proxy import ProxyEnv
 from grupo.envs.tools import ParsedCalls, Toolbox
@@ -18,6 +18,8 @@ from grupo.envs.tools.formats import (
 from grupo.models.tool_templates import ToolTemplate, read_tool_templates
 from grupo.recipe import Recipe
 from grupo.util.errors import ConfigError
+
+CHOICES = ("format", "described_by")  # fields of tools that may be "auto"
 
 
 def with_tool_formats(recipe: Recipe) -> Recipe:
@@ -36,6 +38,37 @@ def with_tool_formats(recipe: Recipe) -> Recipe:
         return recipe
     choice = _FormatChoice(read_tool_templates(recipe.policy))
     return recipe.replace(env=map_components(recipe.env, choice.resolve))
+
+
+def with_choices_of(part: Any, resolved: Any) -> Any:
+    """A recipe with the formats of a run that was begun with it, in place of those left open.
+
+    No model is read, which may be gone by then.
+
+    Args:
+        part: The recipe, or a part of it.
+        resolved: The recipe of the run, or the same part of that.
+    """
+    if type(part) is not type(resolved):
+        return part
+    if isinstance(part, tuple) and len(part) == len(resolved):
+        return tuple(map(with_choices_of, part, resolved))
+    if not is_component(part):
+        return part
+    chosen = component_fields(resolved)
+    fields = {
+        name: chosen[name] if _is_open(part, name) else with_choices_of(value, chosen[name])
+        for name, value in component_fields(part).items()
+    }
+    return part if fields == component_fields(part) else replace(part, **fields)
+
+
+def _is_open(part: Any, field: str) -> bool:
+    """Whether the field of a component is chosen by the policy's chat template."""
+    if isinstance(part, MultiTurn):
+        return field == "role" and not part.role and isinstance(part.env_factory, Toolbox)
+    is_choice = isinstance(part, Toolbox | ProxyEnv | ParsedCalls) and field in CHOICES
+    return is_choice and getattr(part, field) == "auto"
 
 
 def tool_notes(recipe: Recipe) -> Iterator[str]:
