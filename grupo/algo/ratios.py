@@ -1,7 +1,9 @@
 """Importance ratios between the trained policy pi and the policy pi_old that sampled.
 
-The levels differ by the span over which log-ratios are averaged: a token, a turn, or a row; the
-product of a row averages nothing. Masked actions have the ratio 1.
+The levels differ by the span over which log-ratios are averaged: a token, a turn, or a sequence;
+the product of a sequence averages nothing. A sequence is a row, or all rows of a rollout that a
+chat template forked: each of these rows has the ratio of the rollout. Masked actions have the
+ratio 1.
 
 A ratio is a function `(pi, batch) -> (N, T) or (N, 1)`: `pi` holds the current log-probabilities
 (differentiable), `batch.old_logp` those of pi_old.
@@ -12,11 +14,11 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from grupo.algo.token_level import Level, per_action
+from grupo.algo.token_level import SEQUENCES, Level, per_action, row_mean, row_sum
 from grupo.core.batch import Batch, PerAction, Signals
 from grupo.core.component import component
 from grupo.core.numbers import NonNegative, NumberOrSchedule
-from grupo.core.requires import Requires
+from grupo.core.requires import Requires, declares
 from grupo.util.ordered_sums import select_by_index, sum_by_index
 
 MAX_LOG_RATIO = 20.0  # nats; bounds the logarithm of products, because float32 overflows at e^89
@@ -32,13 +34,13 @@ def token(pi: Signals, batch: Batch) -> PerAction:
     return token_log_ratio(pi, batch).exp()
 
 
+@declares(SEQUENCES)
 def sequence(pi: Signals, batch: Batch) -> Tensor:
-    """Sequence ratio s = exp(mean over the row's tokens of log r), (N, 1): the geometric mean.
+    """Sequence ratio s = exp(mean over the sequence's tokens of log r), (N, 1): a geometric mean.
 
     Source: GSPO (arXiv:2507.18071).
     """
-    length = batch.mask.sum(1, keepdim=True).clamp(min=1)
-    return (token_log_ratio(pi, batch).sum(1, keepdim=True) / length).exp()
+    return row_mean(token_log_ratio(pi, batch), batch).exp()
 
 
 def turn(pi: Signals, batch: Batch) -> PerAction:
@@ -54,9 +56,10 @@ def turn(pi: Signals, batch: Batch) -> PerAction:
     return mean.exp().masked_fill(~batch.mask, 1.0)
 
 
+@declares(SEQUENCES)
 def product(pi: Signals, batch: Batch) -> Tensor:
-    """Row ratio pi(row) / pi_old(row): product of token ratios, in [e^-20, e^20], (N, 1)."""
-    log_ratio = token_log_ratio(pi, batch).sum(1, keepdim=True)
+    """Ratio of a whole sequence: the product of its token ratios, in [e^-20, e^20], (N, 1)."""
+    log_ratio = row_sum(token_log_ratio(pi, batch), batch)
     return log_ratio.clamp(-MAX_LOG_RATIO, MAX_LOG_RATIO).exp()
 
 
@@ -73,7 +76,7 @@ class SequenceTokenRatio:
     """
 
     # the effect of one token's ratio on another token's value has no gradient
-    requires = Requires(surrogate_gradient=True)
+    requires = Requires(surrogate_gradient=True, coupled_sequences=True)
 
     def __call__(self, pi: Signals, batch: Batch) -> PerAction:
         log_ratio = token_log_ratio(pi, batch)

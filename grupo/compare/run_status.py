@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from grupo.compare.experiment import EVAL_METRICS, METRICS, RunSpec
+from grupo.config.tool_formats import with_choices_of
 from grupo.report.plots import eval_scores_by_step
 from grupo.report.read_run import CRASH_FILE, Record, crash_reason, read_metrics, read_summary
 from grupo.storage import strict_json
@@ -89,7 +90,8 @@ def status_of(run_spec: RunSpec) -> RunStatus:
         return RunStatus(run_spec, UNREADABLE, str(error))
     except OSError as error:
         return RunStatus(run_spec, UNREADABLE, _disk_error(error))
-    run.check_same_recipe(run_spec.recipe)
+    recipe = run_spec.recipe
+    run.check_same_recipe(recipe.replace(env=with_choices_of(recipe.env, run.recipe.env)))
     try:
         return _status_of_opened(run_spec)
     except (ConfigError, ValueError, KeyError, TypeError, AttributeError) as error:

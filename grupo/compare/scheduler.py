@@ -22,6 +22,7 @@ from grupo.compare.run_status import (
     record_crash,
     status_of,
 )
+from grupo.config.tool_formats import with_tool_formats
 from grupo.training.resume.run_folder import RunFolder
 from grupo.util.errors import ConfigError
 
@@ -168,11 +169,16 @@ def _start_run(
     if status not in UNFINISHED:
         return None
     if status == WAITING:
-        with RunFolder.create(run_spec.folder, run_spec.recipe)[1]:
-            pass  # release the lock: the process takes it
+        create_folder(run_spec)
     process = _spawn_worker(run_spec, environment)
     queue_callback.on_run_start(run_spec)
     return run_spec, process
+
+
+def create_folder(run_spec: RunSpec) -> None:
+    """Create the folder of a run, whose recipe names the format of its tool calls."""
+    with RunFolder.create(run_spec.folder, with_tool_formats(run_spec.recipe))[1]:
+        pass  # release the lock: the process takes it
 
 
 def _spawn_worker(run_spec: RunSpec, environment: Mapping[str, str]) -> subprocess.Popen[bytes]:

@@ -12,6 +12,7 @@ from grupo.compare.experiment import EVAL_METRICS, METRICS, Comparison, RunSpec,
 from grupo.compare.sequential_design import SequentialDesign
 from grupo.compare.toy_models import ToyModelSpec
 from grupo.compare.update_budget import ALLOWED
+from grupo.config.tool_formats import with_tool_formats
 from grupo.config.validate import check_columns, check_component_tasks
 from grupo.config.validate import check_recipe as check_recipe
 from grupo.core.component import to_code, walk
@@ -67,7 +68,8 @@ def validate_dependencies(run_specs: Iterable[RunSpec], toy_models: Iterable[Toy
         toy_models: models that will be trained first and need not exist.
 
     Raises:
-        ConfigError: a model or a task source is missing or does not fit the recipe.
+        ConfigError: a model or a task source is missing or does not fit the recipe, or a policy
+            cannot follow the format of its tool calls.
     """
     recipes = {(run.name, run.task_set): run.recipe for run in run_specs}.values()
     specs = (part for recipe in recipes for part in walk(recipe) if isinstance(part, PolicySpec))
@@ -77,6 +79,9 @@ def validate_dependencies(run_specs: Iterable[RunSpec], toy_models: Iterable[Toy
         with loader_errors(f"model: {model!r}"):
             check_config_file(model)
             check_model_exists(model)
+    for recipe in recipes:
+        if not any(isinstance(p, PolicySpec) and p.model in exempt for p in walk(recipe)):
+            with_tool_formats(recipe)
     recipes_by_tasks: dict[str, list[Recipe]] = {}
     for recipe in recipes:
         key = to_code((recipe.tasks, recipe.eval_tasks))

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from grupo.core.component import map_components, walk
+from grupo.core.component import component_fields, is_component, map_components, walk
 from grupo.envs import MultiTurn
 from grupo.envs.proxy import ProxyEnv
 from grupo.envs.tools import ParsedCalls, Toolbox
@@ -19,13 +19,16 @@ from grupo.models.tool_templates import ToolTemplate, read_tool_templates
 from grupo.recipe import Recipe
 from grupo.util.errors import ConfigError
 
+CHOICES = ("format", "described_by")  # fields of tools that may be "auto"
+
 
 def with_tool_formats(recipe: Recipe) -> Recipe:
     """The recipe with values for the fields of its toolboxes that are "auto".
 
     The format is that of the policy's chat template, or Hermes' if the template is of none. The
     template describes the tools if it can, and prompts are rendered by it. Otherwise the prompt
-    describes them; results are then messages of the user, unless `MultiTurn` names another role.
+    describes them; results are then messages of the user, or of the role "tool" where the format's
+    templates have it, unless `MultiTurn` names another role.
 
     Raises:
         ConfigError: A toolbox has a format that the policy cannot follow, or files of its model are
@@ -35,6 +38,37 @@ def with_tool_formats(recipe: Recipe) -> Recipe:
         return recipe
     choice = _FormatChoice(read_tool_templates(recipe.policy))
     return recipe.replace(env=map_components(recipe.env, choice.resolve))
+
+
+def with_choices_of(part: Any, resolved: Any) -> Any:
+    """A recipe with the formats of a run that was begun with it, in place of those left open.
+
+    No model is read, which may be gone by then.
+
+    Args:
+        part: The recipe, or a part of it.
+        resolved: The recipe of the run, or the same part of that.
+    """
+    if type(part) is not type(resolved):
+        return part
+    if isinstance(part, tuple) and len(part) == len(resolved):
+        return tuple(map(with_choices_of, part, resolved))
+    if not is_component(part):
+        return part
+    chosen = component_fields(resolved)
+    fields = {
+        name: chosen[name] if _is_open(part, name) else with_choices_of(value, chosen[name])
+        for name, value in component_fields(part).items()
+    }
+    return part if fields == component_fields(part) else replace(part, **fields)
+
+
+def _is_open(part: Any, field: str) -> bool:
+    """Whether the field of a component is chosen by the policy's chat template."""
+    if isinstance(part, MultiTurn):
+        return field == "role" and not part.role and isinstance(part.env_factory, Toolbox)
+    is_choice = isinstance(part, Toolbox | ProxyEnv | ParsedCalls) and field in CHOICES
+    return is_choice and getattr(part, field) == "auto"
 
 
 def tool_notes(recipe: Recipe) -> Iterator[str]:
@@ -61,7 +95,7 @@ class _FormatChoice:
             toolbox = part.env_factory
             in_chat = any(template.is_applied for template in self.templates)
             if in_chat and not toolbox.uses_template and not toolbox.stop_strings:
-                return replace(part, role="user")
+                return replace(part, role=toolbox.tool_format.result_role)
         return part
 
     def _format_of_templates(self) -> FormatName:

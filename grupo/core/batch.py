@@ -100,7 +100,8 @@ class Batch:
         group: Group of each rollout (R,), in 0..P-1.
         rollout: Rollout of each row (N,), in 0..R-1.
         sequence: Sequence of each row (N,): the rows of a rollout that a chat template forked are
-            one sequence to aggregations; any other row is one of its own.
+            one sequence to aggregations and to ratios of a sequence; any other row is one of its
+            own.
         mask: True where the policy acted and is trained (N, T); False on observations, forced
             tokens and padding.
         turn: Turn of each action within its rollout (N, T).
@@ -189,9 +190,22 @@ class Batch:
         return self.group[self.rollout]
 
     @property
+    def sequence_index(self) -> Int[Tensor, "N"]:
+        """The sequences of the rows, numbered anew from 0; no device waits for the result."""
+        in_order, order = self.sequence.sort(stable=True)
+        is_new = in_order[1:] != in_order[:-1]
+        number = torch.nn.functional.pad(is_new.cumsum(0), (min(1, len(in_order)), 0))
+        return torch.empty_like(order).scatter(0, order, number)
+
+    @property
+    def has_forks(self) -> bool:
+        """Whether several rows are one sequence."""
+        return self.sequence.unique().numel() < len(self.sequence)
+
+    @property
     def sequence_lengths(self) -> Float[Tensor, "N"]:
         """Number of trained actions of each row's sequence."""
-        _, index = self.sequence.unique(return_inverse=True)
+        index = self.sequence_index
         per_row = self.mask.sum(1).to(self.reward)
         return torch.zeros_like(per_row).index_add(0, index, per_row)[index]
 

@@ -9,8 +9,16 @@ LLAMA = ("<|python_tag|>",)
 PYTHONIC = ("<|python_start|>", "<|python_end|>")
 MISTRAL = ("[TOOL_CALLS]", "[CALL_ID]", "[ARGS]")
 HARMONY = ("<|channel|>", "<|message|>", "<|constrain|>", "<|call|>", "<|start|>", "<|end|>")
+GLM = ("<arg_key>", "</arg_key>", "<arg_value>", "</arg_value>")
+DEEPSEEK = tuple(
+    f"<\uff5ctool\u2581{word}\uff5c>"  # a wide bar, and the underscore of SentencePiece
+    for word in ("calls\u2581begin", "calls\u2581end", "call\u2581begin", "call\u2581end", "sep")
+)
+FUNCTIONGEMMA = (
+    *("<start_function_call>", "<end_function_call>", "<escape>", "<start_function_response>"),
+)
 
-CALL_MARKERS = (HERMES, LLAMA, PYTHONIC, MISTRAL, HARMONY)
+CALL_MARKERS = (HERMES, LLAMA, PYTHONIC, MISTRAL, HARMONY, GLM, DEEPSEEK, FUNCTIONGEMMA)
 
 
 def kept_markers(special_tokens: frozenset[str]) -> frozenset[str]:

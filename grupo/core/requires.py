@@ -1,16 +1,18 @@
 """Declarations of components: what a component reads, and what it adds to rollouts.
 
 A component declares what it reads as its attribute `requires`, and what it adds as its attribute
-`provides`: a class attribute, or a property if it depends on the component's fields. The trainer
-merges the declarations of all components of a method and computes what is required; whatever no
-part of the recipe provides is an error before the run begins.
+`provides`: a class attribute, or a property if it depends on the component's fields. A plain
+function declares what it reads by the decorator `declares`. The trainer merges the declarations of
+all components of a method and computes what is required; whatever no part of the recipe provides is
+an error before the run begins.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import reduce
 from operator import or_
-from typing import TypeVar
+from types import FunctionType
+from typing import Any, TypeVar
 
 from grupo.core.aux_heads import AuxHead
 from grupo.core.component import walk
@@ -19,6 +21,7 @@ from grupo.core.reward_range import RewardRange, checked_range, common_range
 from grupo.core.task_statistic import TaskStatistic
 
 D = TypeVar("D", "Requires", "Provides")
+F = TypeVar("F", bound=Callable[..., Any])
 
 
 @dataclass(frozen=True, init=False)
@@ -45,6 +48,8 @@ class Requires:
         current_heads: Whether generation reads the heads, and so may not run ahead of the updates.
         whole_batch: Whether the result for one group depends on the other groups of the batch.
         coupled_rows: Whether the loss of a row depends on the signals of other rows.
+        coupled_sequences: Whether it depends on those of other rows of its sequence: rows of a
+            rollout that a chat template forked.
         surrogate_gradient: Whether the gradient deliberately differs from that of the loss.
         bounded_rewards: Reward terms, or "reward", that are labels or have a fixed range; only the
             property checks read this, and leave them as they are.
@@ -70,6 +75,7 @@ class Requires:
     current_heads: bool
     whole_batch: bool
     coupled_rows: bool
+    coupled_sequences: bool
     surrogate_gradient: bool
     bounded_rewards: frozenset[str]
     reward_range: RewardRange | None
@@ -91,6 +97,7 @@ class Requires:
         current_heads: bool = False,
         whole_batch: bool = False,
         coupled_rows: bool = False,
+        coupled_sequences: bool = False,
         surrogate_gradient: bool = False,
         bounded_rewards: Iterable[str] = (),
         reward_range: RewardRange | None = None,
@@ -110,6 +117,7 @@ class Requires:
             "current_heads": _flag("current_heads", current_heads),
             "whole_batch": _flag("whole_batch", whole_batch),
             "coupled_rows": _flag("coupled_rows", coupled_rows),
+            "coupled_sequences": _flag("coupled_sequences", coupled_sequences),
             "surrogate_gradient": _flag("surrogate_gradient", surrogate_gradient),
             "bounded_rewards": _names("bounded_rewards", bounded_rewards),
             "reward_range": checked_range("reward_range", reward_range),
@@ -138,6 +146,7 @@ class Requires:
             current_heads=self.current_heads or other.current_heads,
             whole_batch=self.whole_batch or other.whole_batch,
             coupled_rows=self.coupled_rows or other.coupled_rows,
+            coupled_sequences=self.coupled_sequences or other.coupled_sequences,
             surrogate_gradient=self.surrogate_gradient or other.surrogate_gradient,
             bounded_rewards=self.bounded_rewards | other.bounded_rewards,
             reward_range=common_range(self.reward_range, other.reward_range),
@@ -184,6 +193,23 @@ class Provides:
         return _repr_of_set_fields(self)
 
 
+def declares(requires: Requires) -> Callable[[F], F]:
+    """Decorator of a plain function that declares what it reads, as a component does.
+
+    >>> @declares(Requires(signals=["logp@ref"]))
+    ... def reference(pi, batch):
+    ...     return batch.signals["logp@ref"]
+    >>> merged_requires(reference)
+    Requires(signals=['logp@ref'])
+    """
+
+    def decorate(function: F) -> F:
+        setattr(function, "requires", requires)  # noqa: B010 - functions have no such field
+        return function
+
+    return decorate
+
+
 def merged_requires(*values: object) -> Requires:
     """The merged inputs of the components inside the values, at any depth.
 
@@ -203,7 +229,7 @@ def _declarations(values: Iterable[object], name: str, kind: type[D]) -> Iterato
     """The attribute `name` of every component that declares it."""
     for part in _components(values):
         # of the type, because hasattr of an object hides errors within a property
-        if hasattr(type(part), name):
+        if hasattr(part if isinstance(part, FunctionType) else type(part), name):
             declaration = getattr(part, name)
             if not isinstance(declaration, kind):
                 place = f"{type(part).__name__}.{name}"

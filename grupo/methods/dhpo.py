@@ -51,7 +51,9 @@ class HybridRatioClip(Loss):
     base_weight: NumberOrSchedule = 0.0
     entropy_weight: NumberOrSchedule = 1.0
 
-    requires = Requires(recomputed_signals=("entropy",), surrogate_gradient=True)
+    requires = Requires(
+        recomputed_signals=("entropy",), coupled_sequences=True, surrogate_gradient=True
+    )
 
     def __call__(self, pi: Signals, batch: Batch) -> PerAction:
         w = self.base_weight + self.entropy_weight * minmax_entropy(pi.entropy, batch)

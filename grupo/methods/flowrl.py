@@ -54,6 +54,7 @@ class FlowBalanceLoss(Loss):
     requires = Requires(
         signals=("logp@ref",),
         recomputed_signals=("log_partition",),
+        coupled_sequences=True,
         surrogate_gradient=True,
         heads=(LinearHead("log_partition"),),
     )

@@ -38,7 +38,7 @@ class RootLengthBounds:
     clip_width: NonNegative
 
     def __call__(self, batch: Batch) -> tuple[Tensor, Tensor]:
-        b = self.clip_width * batch.mask.sum(1, keepdim=True).to(batch.old_logp).sqrt()
+        b = self.clip_width * batch.sequence_lengths[:, None].to(batch.old_logp).sqrt()
         return (-b).exp(), b.exp()
 
 

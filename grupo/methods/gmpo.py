@@ -10,7 +10,7 @@ from grupo.algo.aggregation import top_fraction_mask
 from grupo.algo.losses import Loss
 from grupo.algo.minibatches import Updates
 from grupo.algo.ratios import token_log_ratio
-from grupo.algo.token_level import row_mean
+from grupo.algo.token_level import SEQUENCES, row_mean
 from grupo.core.batch import Batch, PerAction, Signals
 from grupo.core.component import component
 from grupo.core.numbers import Fraction, NonNegative, PositiveInt
@@ -79,6 +79,8 @@ class GeometricClip(Loss):
     clip_low: NonNegative = 0.4
     clip_high: NonNegative = 0.4
     tokens: Callable[[Batch], Tensor] = all_tokens
+
+    requires = SEQUENCES
 
     def __call__(self, pi: Signals, batch: Batch) -> PerAction:
         d = token_log_ratio(pi, batch)

@@ -47,7 +47,7 @@ class OffPolicySequenceMask:
 
     threshold: NumberOrSchedule
 
-    requires = Requires(signals=("logp@sampler",))
+    requires = Requires(signals=("logp@sampler",), coupled_sequences=True)
 
     def __call__(self, pi: Signals, batch: Batch) -> PerAction:
         drift = row_mean((batch.signals["logp@sampler"] - pi.logp).detach(), batch)

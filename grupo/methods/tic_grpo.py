@@ -8,6 +8,7 @@ from torch import Tensor
 from grupo.algo import ratios
 from grupo.algo.advantages import Center, ScaleByStd, chain
 from grupo.algo.losses import Loss
+from grupo.algo.token_level import SEQUENCES
 from grupo.core.batch import Batch, PerAction, Signals
 from grupo.core.component import component
 from grupo.core.numbers import NonNegative, PositiveInt
@@ -40,7 +41,7 @@ def per_token(x: Tensor, batch: Batch) -> Tensor:
 
 @component
 class UpperClip(Loss):
-    """-min(w, 1 + clip_high) A, (N, T), w the product of the row's ratios.
+    """-min(w, 1 + clip_high) A, (N, T), w the product of the sequence's ratios.
 
     The bound holds for both signs of A, and there is no lower bound.
 
@@ -49,6 +50,8 @@ class UpperClip(Loss):
     """
 
     clip_high: NonNegative = 0.2
+
+    requires = SEQUENCES
 
     @property
     def zero_if_no_advantage(self) -> bool:

@@ -5,6 +5,7 @@ from torch import Tensor
 
 from grupo.algo import ratios
 from grupo.algo.losses import WeightedReinforce
+from grupo.algo.token_level import SEQUENCES
 from grupo.core.batch import Batch, Signals
 from grupo.core.component import component
 from grupo.core.numbers import NonNegative, NumberOrSchedule, PositiveInt
@@ -47,7 +48,9 @@ class SubtractConstant:
 
 @component
 class TaperedRatio:
-    """1 where A >= 0, min(w, 1) elsewhere, with w the product of the row's ratios."""
+    """1 where A >= 0, min(w, 1) elsewhere, with w the product of the sequence's ratios."""
+
+    requires = SEQUENCES
 
     def __call__(self, pi: Signals, batch: Batch) -> Tensor:
         w = ratios.product(pi, batch).clamp(max=1.0)

@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from grupo.core.types import Message, Observation, Response, Rollout, prefill_text
+from grupo.models.functiongemma import CALL, functiongemma_message
 from grupo.models.harmony import CHANNEL, harmony_message
 
 THOUGHT, THOUGHT_END = "<think>", "</think>"
@@ -89,6 +90,8 @@ def answer_message(observation: Observation, text: str, prompt_end: str = "") ->
     """
     if CHANNEL in text:
         return harmony_message(text)
+    if CALL in text:
+        return functiongemma_message(text)
     _, opened, rest = prompt_end.rpartition(THOUGHT)
     thought = opened + rest if opened and THOUGHT_END not in rest else ""
     return {"role": "assistant", "content": (prefill_text(observation) or thought) + text}

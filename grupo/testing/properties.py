@@ -132,12 +132,17 @@ def required_signals_are_sufficient(method: Method) -> None:
 
 
 def microbatch_size_does_not_matter(method: Method) -> None:
-    """The gradient does not depend on the number of rows per micro-batch."""
+    """The gradient does not depend on the number of rows per micro-batch.
+
+    This holds where the two rows of a rollout are one sequence, too, as after a fork.
+    """
     batch = batch_for(method)
-    _, gradient = loss_and_gradient(method, batch)
-    for rows in (1, 5):
-        accumulated = accumulated_gradient(resolved_at_midpoint(method), batch, rows)
-        assert_close(gradient, accumulated, f"the gradient changes with {rows} rows at a time")
+    for name, variant in (("rows", batch), ("forks", replace(batch, sequence=batch.rollout))):
+        _, gradient = loss_and_gradient(method, variant)
+        for rows in (1, 5):
+            accumulated = accumulated_gradient(resolved_at_midpoint(method), variant, rows)
+            message = f"the gradient changes with {rows} rows at a time ({name})"
+            assert_close(gradient, accumulated, message)
 
 
 def number_of_ranks_does_not_matter(method: Method) -> None:

@@ -131,7 +131,7 @@ def _learner_of_run(
     if recipe.early_stopping.max_seconds:
         step_durations = RecordedDurations(run / STEP_DURATIONS_FILE, is_writer=ranks.rank == 0)
     return Learner(
-        with_tool_formats(recipe),  # the runs of a comparison are created without a model
+        recipe,
         ranks,
         recipe_of_step=recipe_of_step,
         segments=SegmentFiles(run),

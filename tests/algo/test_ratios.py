@@ -5,6 +5,7 @@ import pytest
 import torch
 
 from grupo.algo import ratios
+from grupo.algo.token_level import row_max, row_sum
 from grupo.core.requires import merged_requires
 from grupo.testing.batches import make_batch, perturb_logp
 
@@ -78,3 +79,37 @@ def test_ratio_to_another_policy_is_1_where_masked():
     pi = perturb_logp(batch, [[0.0, 0.0], [0.0, 5.0]])
     expected = [exp(0.5), 1.0, exp(-0.5), 1.0]
     assert ratios.RatioTo("ref")(pi, batch).flatten().tolist() == pytest.approx(expected)
+
+
+def forked(batch, sequence):
+    """The batch, in which rows with the same number are one sequence."""
+    return replace(batch, sequence=torch.tensor(sequence))
+
+
+def test_rows_of_a_forked_rollout_have_the_ratio_of_the_rollout():
+    batch = forked(make_batch(group=[0, 0, 0], length=[1, 3, 2]), [4, 4, 2])
+    pi = perturb_logp(batch, [[0.6, 9.0, 9.0], [0.2, -0.1, 0.3], [0.4, 0.0, 9.0]])
+    # 4 actions: (0.6 + 0.2 - 0.1 + 0.3) / 4 = 0.25; 2 actions: 0.4 / 2 = 0.2
+    means = ratios.sequence(pi, batch).flatten().tolist()
+    assert means == pytest.approx([exp(0.25), exp(0.25), exp(0.2)])
+    products = ratios.product(pi, batch).flatten().tolist()
+    assert products == pytest.approx([exp(1.0), exp(1.0), exp(0.4)])
+    # the largest of (0.6) and (0.2, -0.1, 0.3), and of (0.4, 0.0)
+    largest = row_max(pi.logp - batch.old_logp, batch).flatten().tolist()
+    assert largest == pytest.approx([0.6, 0.6, 0.4])
+
+
+def test_the_gradient_of_a_forked_ratio_is_shared_by_all_its_actions():
+    batch = forked(make_batch(group=[0, 0], length=[1, 3]), [0, 0])
+    pi = perturb_logp(batch, [[0.6, 0.0, 0.0], [0.2, -0.1, 0.3]])
+    (gradient,) = torch.autograd.grad(ratios.sequence(pi, batch)[0, 0], pi.logp)
+    share = exp(0.25) / 4
+    assert gradient.tolist()[0] == pytest.approx([share, 0.0, 0.0])
+    assert gradient.tolist()[1] == pytest.approx([share] * 3)
+
+
+def test_ratios_of_a_sequence_say_that_they_couple_its_rows():
+    for ratio in (ratios.sequence, ratios.product, ratios.SequenceTokenRatio()):
+        assert merged_requires(ratio).coupled_sequences
+    assert merged_requires(ratios.RatioTo("sampler", row_sum)).coupled_sequences
+    assert not merged_requires(ratios.token).coupled_sequences

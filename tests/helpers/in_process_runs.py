@@ -13,8 +13,8 @@ from grupo.compare.scheduler import (
     QueueCallback,
     Resources,
     RunSelection,
+    create_folder,
 )
-from grupo.training.resume.run_folder import RunFolder
 from grupo.training.start import resume_training
 
 
@@ -30,8 +30,7 @@ def train_one_by_one(
             queue_callback.on_run_skip(run_spec)
             continue
         if status_of(run_spec).status == WAITING:
-            with RunFolder.create(run_spec.folder, run_spec.recipe)[1]:
-                pass  # release the lock
+            create_folder(run_spec)
         queue_callback.on_run_start(run_spec)
         resume_training(run_spec.folder)
         selection.on_run_end(status_of(run_spec))

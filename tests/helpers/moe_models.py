@@ -43,13 +43,19 @@ MOE: dict[str, Any] = {
 PACKED = [name for name in MOE if name != "gpt_oss"]  # whose attention has sinks
 
 
-def save_moe(folder: Path, family: str) -> str:
-    """Save a random model with peaked distributions, and its tokenizer."""
+def save_moe(folder: Path, family: str, deviation: float = 0.4) -> str:
+    """Save a random model, and its tokenizer; weights of a large deviation peak its distributions.
+
+    Args:
+        folder: Folder of the model.
+        family: A family of `MOE`.
+        deviation: Standard deviation of the weights; the family's own one is 0.02.
+    """
     torch.manual_seed(1)
     model = AutoModelForCausalLM.from_config(MOE[family]())
     with torch.no_grad():
         for parameter in (p for p in model.parameters() if p.ndim > 1):
-            parameter.normal_(0, 0.4)
+            parameter.normal_(0, deviation)
     model.save_pretrained(folder)
     tokenizer().save_pretrained(folder)
     return str(folder)

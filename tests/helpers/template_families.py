@@ -1,4 +1,4 @@
-"""The chat templates of eight families in their published form, with a tokenizer of characters."""
+"""Chat templates of families in their published form, with a tokenizer of characters."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -6,6 +6,7 @@ from typing import Any
 
 from transformers import PreTrainedTokenizerFast
 
+from grupo.core.call_markers import DEEPSEEK, FUNCTIONGEMMA, GLM
 from grupo.models.chat_tokenizer import ChatTokenizer
 from tests.helpers.tiny_lm import tokenizer
 
@@ -27,6 +28,15 @@ class Family:
     options: tuple[tuple[str, str], ...] = ()
 
 
+DEEPSEEK_V3 = Family(
+    (
+        "<\uff5cend\u2581of\u2581sentence\uff5c>",
+        "<\uff5cUser\uff5c>",
+        "<\uff5cAssistant\uff5c>",
+        *DEEPSEEK,
+    ),
+    options=(("bos_token", "<\uff5cbegin\u2581of\u2581sentence\uff5c>"),),
+)
 CHATML = Family(("<|im_end|>", "<|im_start|>"))
 FAMILIES = {
     "qwen2_5": CHATML,
@@ -45,6 +55,21 @@ FAMILIES = {
     ),
     "phi4": Family(("<|end|>", "<|system|>", "<|user|>", "<|assistant|>", "<|tool|>", "<|/tool|>")),
     "smollm3": CHATML,
+    "qwen3_coder": CHATML,
+    "glm4": Family(
+        (
+            *("<|user|>", "<|observation|>", "<|assistant|>", "<|system|>", "[gMASK]", "<sop>"),
+            *("<tool_call>", "</tool_call>", *GLM),
+        ),
+        ends=2,
+    ),
+    "deepseek_v3": DEEPSEEK_V3,
+    "deepseek_v31": DEEPSEEK_V3,
+    "functiongemma": Family(
+        ("<end_of_turn>", "<start_function_response>", "<start_of_turn>", *FUNCTIONGEMMA[:3]),
+        ends=2,
+        options=(("bos_token", "<bos>"),),
+    ),
     "gpt_oss": Family(
         ("<|return|>", "<|call|>", "<|end|>", "<|start|>", "<|channel|>", "<|message|>"), ends=2
     ),

@@ -1,10 +1,14 @@
-"""The policy reads what transformers renders, token for token, with templates of eight families."""
+"""The policy reads what transformers renders, token for token, with templates of families."""
 
 import pytest
 
+from grupo.core.call_markers import DEEPSEEK
 from grupo.core.template_options import with_template_kwargs, with_tools
 from grupo.core.types import Response, Rollout
 from tests.helpers.template_families import FAMILIES, family_chat_tokenizer
+from tests.helpers.tool_call_texts import write_call
+
+CALLS, CALLS_END, CALL, CALL_END, SEPARATOR = DEEPSEEK
 
 ADD = {
     "type": "function",
@@ -31,6 +35,15 @@ HARMONY_CALL = (
     '<|channel|>commentary json<|message|>{"a": 4}'
 )
 HARMONY_CALLED = {"function": {"name": "add", "arguments": '{"a": 4}'}}
+CALL_ENDS = ("gpt_oss", "glm4", "functiongemma")  # their second end token ends a call
+NAMED = {**TOOL, "name": "add"}
+XML_CALL = write_call("qwen3_coder", "add", a=4)
+GLM_CALL = f"\n<think>A sum.</think>\n{write_call('glm', 'add', a=4, b='so')}"
+V31_CALL = write_call("deepseek", "add", a=4)
+V3_CALL = f'{CALLS}{CALL}function{SEPARATOR}add\n```json\n{{"a": 4}}\n```{CALL_END}{CALLS_END}'
+GEMMA_CALL = write_call("functiongemma", "add", a=4)
+WITHOUT_TOOLS = {"gemma3", "phi4", "deepseek_v3", "deepseek_v31"}
+THINKING = {"thinking": True}
 QWEN_CALL = '<tool_call>\n{"name": "add", "arguments": {"a": 4}}\n</tool_call>'
 
 
@@ -71,6 +84,36 @@ CASES = {
         *("gpt_oss", (USER,), HARMONY_CALL),
         *(said("", thinking="A sum.", tool_calls=[HARMONY_CALLED]), (TOOL,), {}, False),
     ),
+    "qwen3-coder, question": ("qwen3_coder", (USER,), "4", said("4"), (AGAIN,), {}, False),
+    "qwen3-coder, call": (
+        *("qwen3_coder", (USER,), XML_CALL, said(XML_CALL), (TOOL, TOOL), {}, False),
+    ),
+    "glm, question": (
+        *("glm4", (SYSTEM, USER), "\n<think></think>\n4", said("4"), (AGAIN,), {}, False),
+    ),
+    "glm, thought": ("glm4", (USER,), THOUGHT, said(THOUGHT), (AGAIN,), {}, True),
+    "glm, thinking off": (
+        *("glm4", (USER,), "\n4", said("4"), (AGAIN,), {"enable_thinking": False}, False),
+    ),
+    "glm, call": ("glm4", (USER,), GLM_CALL, said(GLM_CALL), (TOOL, TOOL), {}, False),
+    "deepseek-v3, question": ("deepseek_v3", (SYSTEM, USER), "4", said("4"), (AGAIN,), {}, False),
+    "deepseek-v3, call": (
+        *("deepseek_v3", (USER,), V3_CALL, said(V3_CALL), (TOOL, TOOL), {}, False),
+    ),
+    "deepseek-v3.1, question": ("deepseek_v31", (USER,), "4", said("4"), (AGAIN,), {}, False),
+    "deepseek-v3.1, thought": (
+        *("deepseek_v31", (USER,), "A sum.</think>4", said("A sum.</think>4"), (AGAIN,)),
+        *(THINKING, True),
+    ),
+    "deepseek-v3.1, call": (
+        *("deepseek_v31", (SYSTEM, USER), V31_CALL, said(V31_CALL), (TOOL, TOOL), {}, False),
+    ),
+    "functiongemma, question": ("functiongemma", (USER,), "4", said("4"), (AGAIN,), {}, False),
+    "functiongemma, call": (
+        *("functiongemma", (USER,), GEMMA_CALL),
+        *(said("", tool_calls=[{"function": {"name": "add", "arguments": {"a": 4}}}]),),
+        *((NAMED, NAMED), {}, False),
+    ),
 }
 
 
@@ -106,7 +149,7 @@ def test_the_policy_reads_the_rendered_chat_and_forks_where_it_is_rewritten(case
     family, first, text, message, later, kwargs, forks = CASES[case]
     chat_tokenizer = family_chat_tokenizer(family)
     prompt = with_template_kwargs(first, kwargs)
-    rollout = answered(chat_tokenizer, prompt, text, end="call" in case and family == "gpt_oss")
+    rollout = answered(chat_tokenizer, prompt, text, end="call" in case and family in CALL_ENDS)
     assert rollout.turns[0][1].observation == rendered(chat_tokenizer, first, **kwargs)
     encoded = chat_tokenizer.encode_turn(rollout, later)
     assert encoded.rewrites_history == forks
@@ -114,7 +157,7 @@ def test_the_policy_reads_the_rendered_chat_and_forks_where_it_is_rewritten(case
     assert context_after(rollout, encoded) == whole
 
 
-@pytest.mark.parametrize("family", sorted(FAMILIES.keys() - {"gemma3", "phi4"}))
+@pytest.mark.parametrize("family", sorted(FAMILIES.keys() - WITHOUT_TOOLS))
 def test_tools_of_a_prompt_are_described_in_every_rendering(family):
     chat_tokenizer = family_chat_tokenizer(family)
     first = with_tools((USER,), [ADD])

@@ -4,6 +4,7 @@ import asyncio
 
 import pytest
 
+from grupo.core.call_markers import DEEPSEEK, FUNCTIONGEMMA, GLM
 from grupo.core.interfaces import run_rollout
 from grupo.core.types import Response, Task
 from grupo.envs import MultiTurn
@@ -14,6 +15,7 @@ from tests.helpers.paths import ROOT
 from tests.helpers.tiny_lm import tokenizer
 from tests.helpers.tool_call_texts import write_call
 
+CALLS, CALLS_END, CALL, CALL_END, SEPARATOR = DEEPSEEK
 TEMPLATES = ROOT / "tests" / "helpers" / "chat_templates"
 TASK = Task("key", ({"role": "user", "content": "2 + 3?"},))
 # template, special tokens (the end token of a call first), the format, and the text that follows a
@@ -48,6 +50,22 @@ FAMILIES = {
         "harmony",
         '<|call|><|start|>functions.add to=assistant<|channel|>commentary<|message|>"5"<|end|>'
         "<|start|>assistant",
+    ),
+    "qwen3_coder": (
+        ("<|im_end|>", "<|im_start|>"),
+        "qwen3_coder",
+        "<|im_end|>\n<|im_start|>user\n<tool_response>\n5\n</tool_response>\n<|im_end|>\n"
+        "<|im_start|>assistant\n",
+    ),
+    "glm4": (
+        ("<|observation|>", "<|user|>", "<|assistant|>", "<tool_call>", "</tool_call>", *GLM),
+        "glm",
+        "<|observation|>\n<tool_response>\n5\n</tool_response><|assistant|>",
+    ),
+    "functiongemma": (
+        ("<start_function_response>", "<bos>", "<start_of_turn>", *FUNCTIONGEMMA[:3]),
+        "functiongemma",
+        "<start_function_response>response:add{value:<escape>5<escape>}<end_function_response>",
     ),
 }  # fmt: skip
 
@@ -107,6 +125,8 @@ def test_the_template_describes_the_tools_and_gives_the_result_after_the_call(fa
     call = write_call(name, "add", a=2, b=3).removesuffix(end) + end
     if name == "harmony":  # of the two places for the recipient, the one that its template has
         call = f' to=functions.add<|channel|>commentary json<|message|>{{"a": 2, "b": 3}}{end}'
+    if name == "glm":  # the template renders a thought before every answer
+        call = f"\n<think></think>\n{call}"
     (prompt, result), turns = play(family, call, f"It is 5.{end}")
     assert "add" in prompt
     assert "2 + 3?" in prompt

@@ -6,7 +6,6 @@ Source: PixelThink, Wang et al., arXiv:2505.23727.
 import torch
 from torch import Tensor
 
-from grupo.algo.token_level import row_sum
 from grupo.core.batch import Batch, PerRollout
 from grupo.core.component import check_field, component
 from grupo.core.numbers import NonNegative, Positive
@@ -23,7 +22,7 @@ def uncertainty(batch: Batch) -> PerRollout:
     >>> uncertainty(make_batch([0], length=[2], signals=signals)).tolist()
     [0.25]
     """
-    doubt = row_sum(1 - batch.signals[MARGIN], batch)[:, 0]
+    doubt = (1 - batch.signals[MARGIN]).masked_fill(~batch.mask, 0.0).sum(1)
     total = doubt.new_zeros(len(batch.reward)).index_add(0, batch.rollout, doubt)
     return total / batch.lengths.clamp(min=1)
 

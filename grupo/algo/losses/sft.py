@@ -10,7 +10,7 @@ from torch import Tensor
 
 from grupo.algo.data_source import REQUIRES_SAMPLED, sampled_mask
 from grupo.algo.losses.base import Loss
-from grupo.algo.token_level import row_mean
+from grupo.algo.token_level import SEQUENCES, row_mean
 from grupo.core.batch import Batch, PerAction, Signals
 from grupo.core.component import component
 from grupo.core.numbers import Fraction, NumberOrSchedule
@@ -122,7 +122,11 @@ class EntropyWeightedMix(Loss):
     sft_coef: NumberOrSchedule
     rl_coef: NumberOrSchedule
 
-    requires = REQUIRES_SAMPLED | Requires(recomputed_signals=("entropy",), surrogate_gradient=True)
+    requires = (
+        REQUIRES_SAMPLED
+        | SEQUENCES
+        | Requires(recomputed_signals=("entropy",), surrogate_gradient=True)
+    )
 
     def __call__(self, pi: Signals, batch: Batch) -> PerAction:
         H = row_mean(pi.entropy.detach(), batch)

@@ -1,7 +1,8 @@
-"""Translation of a script that makes a GRPOConfig and a GRPOTrainer."""
+"""Translation of a script of TRL: GRPOTrainer, RLOOTrainer or AsyncGRPOTrainer."""
 
 from typing import Any
 
+from grupo.config.migrate.objective import Objective
 from grupo.config.migrate.settings import (
     PLACEHOLDER_STEPS,
     PLACEHOLDER_TASKS,
@@ -11,10 +12,18 @@ from grupo.config.migrate.settings import (
     template_kwargs,
 )
 from grupo.config.migrate.trl_objective import translate_objective
+from grupo.config.migrate.trl_trainers import (
+    DEFAULTS,
+    TRAINER,
+    async_objective,
+    rloo_objective,
+)
 
 
 def translate(source: OptionValues) -> dict[str, Any]:
     """The data of a recipe."""
+    trainer = str(source.get(TRAINER, "GRPO"))
+    source.values = {**DEFAULTS.get(trainer, {}), **source.values}
     length = int(source.number("max_completion_length", 512))
     rewards = _rewards(source)
     minibatches = minibatches_of(source, *_answers(source), _prompts_per_step(source))
@@ -28,13 +37,30 @@ def translate(source: OptionValues) -> dict[str, Any]:
         "seed": int(source.number("seed", 42)),
         "policy": _policy(source, length),
         "env": {"rewards": rewards},
-        "method": translate_objective(source, length, minibatches, rewards).table(),
+        "method": _objective(source, trainer, length, minibatches, rewards).table(),
     }
+    if trainer == "AsyncGRPO":
+        data["max_staleness"] = int(source.number("max_staleness", 4))
     if "dataset" not in source.values:
         source.remarks.append(f"no constant data set was found: tasks = {PLACEHOLDER_TASKS!r}")
     if source.get("bf16", True) in (True, "True", "true") and not source.flag("fp16"):
         data["policy"]["dtype"] = "bfloat16"
     return data
+
+
+def _objective(
+    source: OptionValues,
+    trainer: str,
+    length: int,
+    minibatches: int,
+    rewards: list[dict[str, Any]],
+) -> Objective:
+    match trainer:
+        case "RLOO":
+            return rloo_objective(source, minibatches)
+        case "AsyncGRPO":
+            return async_objective(source, minibatches)
+    return translate_objective(source, length, minibatches, rewards)
 
 
 def _batches(source: OptionValues) -> dict[str, Any]:
@@ -117,11 +143,13 @@ def _policy(source: OptionValues, length: int) -> dict[str, Any]:
             "alpha": source.number("lora_alpha", 32.0),
             "targets": source.get("lora_target_modules", "all-linear"),
         }
+    if (tokens := source.number("token_budget", 0)) > 0:
+        policy["tokens_per_microbatch"] = int(tokens)
     if aux_loss := source.number("router_aux_loss_coef", 0.0):
         policy["router_aux_loss"] = aux_loss
     if source.flag("use_vllm"):
         policy["engine"] = _engine(source)
-    source.used |= {"fp16", "torch_dtype", "lora_target_modules"}
+    source.used |= {"fp16", "torch_dtype", "dtype", "lora_target_modules"}
     if policy["model"] == "MODEL":
         source.remarks.append("no constant model was found: set policy.model")
     return policy

@@ -90,7 +90,7 @@ def translate_objective(
         aggregation=aggregation,
         epochs=epochs,
         minibatches=minibatches,
-        reference=_reference(source, epochs * minibatches),
+        reference=reference_of(source, epochs * minibatches),
     )
 
 
@@ -218,7 +218,7 @@ def _advantage(
     return Center(), ScaleByBatchStd(EPS) if scale == "batch" else ScaleByStd(EPS)
 
 
-def _reference(source: OptionValues, updates: int) -> ReferenceUpdate:
+def reference_of(source: OptionValues, updates: int) -> ReferenceUpdate:
     """The reference policy's steps; TRL counts optimizer updates, grupo rollout steps."""
     rate = source.number("ref_model_mixup_alpha", 0.6)
     every = source.number("ref_model_sync_steps", 512) / updates

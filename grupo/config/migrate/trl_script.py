@@ -1,4 +1,4 @@
-"""Reads the options of a script that makes a GRPOConfig; the script is parsed, never executed."""
+"""Reads the options of a script that makes a trainer of TRL; it is parsed, never executed."""
 
 import ast
 import math
@@ -7,13 +7,15 @@ from pathlib import Path
 from typing import Any
 
 from grupo.config.migrate.settings import OptionValues
+from grupo.config.migrate.trl_trainers import TRAINER
 from grupo.util.errors import ConfigError
 
-CONFIG = "GRPOConfig"
-CONFIGS = (CONFIG, "LoraConfig", "ModelConfig", "ScriptArguments")
+KINDS = ("GRPO", "RLOO", "AsyncGRPO")
+KIND_CONFIGS = tuple(f"{kind}Config" for kind in KINDS)
+CONFIGS = (*KIND_CONFIGS, "LoraConfig", "ModelConfig", "ScriptArguments")
 FILE_LOADERS = ("json", "csv", "parquet", "text", "arrow")  # load_dataset of files of a format
 UNBOUNDED = ("vllm_importance_sampling_clip_max",)  # None is no bound, and not the default
-TRAINERS = ("GRPOTrainer",)
+TRAINERS = tuple(f"{kind}Trainer" for kind in KINDS)
 LORA_NAMES = {"r": "lora_r", "target_modules": "lora_target_modules"}
 LORA_DETAILS = ("task_type", "bias", "inference_mode")  # they change nothing in grupo
 TRAINER_DETAILS = ("args", "peft_config", "processing_class", "tokenizer", "callbacks")
@@ -23,8 +25,7 @@ def read_trl_script(path: Path, text: str) -> OptionValues:
     """The options of all calls that configure the training.
 
     Raises:
-        ConfigError: The text is no Python, or makes no GRPOConfig and no GRPOTrainer, as scripts of
-            other trainers.
+        ConfigError: The text is no Python, makes no trainer of GRPO or RLOO, or several.
     """
     try:
         tree = ast.parse(text)
@@ -32,12 +33,8 @@ def read_trl_script(path: Path, text: str) -> OptionValues:
         raise ConfigError(f"{path} is no Python script: {error}.") from error
     calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call)]
     known = [call for call in calls if _name(call) in (*CONFIGS, *TRAINERS)]
-    if not any(_name(call) in (CONFIG, *TRAINERS) for call in known):
-        others = sorted({_name(call) for call in calls if _name(call).endswith("Trainer")})
-        made = f", but {', '.join(others)}" if others else ""
-        raise ConfigError(f"{path} makes no GRPOConfig and no GRPOTrainer{made}.")
     constants = _constants(tree) | _argument_defaults(calls)
-    source = OptionValues({})
+    source = OptionValues({TRAINER: _kind(path, calls)})
     for call in known:
         for keyword in call.keywords:
             _read_keyword(source, _name(call), keyword, constants)
@@ -45,6 +42,20 @@ def read_trl_script(path: Path, text: str) -> OptionValues:
     if data_set := _data_set(source, calls, constants):
         source.values["dataset"] = data_set
     return source
+
+
+def _kind(path: Path, calls: list[ast.Call]) -> str:
+    """The kind of the trainer that a script makes; raises ConfigError if it makes none of them."""
+    names = {_name(call) for call in calls}
+    kinds = [kind for kind in KINDS if names & {f"{kind}Config", f"{kind}Trainer"}]
+    if len(kinds) == 1:
+        return kinds[0]
+    if kinds:
+        made = " and ".join(f"{kind}Trainer" for kind in kinds)
+        raise ConfigError(f"{path} makes {made}, or their configurations. Allowed: one of them.")
+    others = sorted(name for name in names if name.endswith("Trainer"))
+    made = f", but {', '.join(others)}" if others else ""
+    raise ConfigError(f"{path} makes none of {', '.join((*KIND_CONFIGS, *TRAINERS))}{made}.")
 
 
 def _name(call: ast.Call) -> str:

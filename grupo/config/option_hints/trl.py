@@ -1,4 +1,4 @@
-"""Options of TRL's GRPO: GRPOConfig, ModelConfig, ScriptArguments, and peft's LoraConfig."""
+"""Options of TRL: its configurations of GRPO and RLOO, ModelConfig, and peft's LoraConfig."""
 
 from grupo.config.option_hints import answers as to
 from grupo.config.option_hints.option import (
@@ -61,6 +61,11 @@ BATCHES = (
     Option("generation_batch_size", to.PROMPTS, "None", PROMPTS, "64"),
     Option("steps_per_generation", to.MINIBATCHES, "gradient_accumulation_steps",
            "minibatches is steps_per_generation / gradient_accumulation_steps", "2"),
+    Option("token_budget", to.MICROBATCH, "None", "AsyncGRPOConfig's", "8192"),
+    Option("max_staleness", to.STALENESS, "4", "AsyncGRPOConfig's; an update is a step"),
+    *missing("the engine has new weights after every step", "weight_sync_steps"),
+    *neutral("requests wait for the engine", "max_inflight_tasks", "queue_maxsize",
+             "request_timeout", "weight_sync_timeout", "heartbeat_stale_after_s"),
     Option("num_iterations", to.EPOCHS, "1"),
     Option("num_train_epochs", to.STEPS, "3", to.STEPS_OF_EPOCHS, "100"),
     Option("shuffle_dataset", "--method.curriculum {}", "True", example="ShuffledTasks()"),
@@ -120,6 +125,12 @@ OBJECTIVE = (
            "token_truncate is tis, sequence_truncate is seq_tis", "seq_mis"),
     *missing("a lower bound is BoundedIS(low, high) or IntervalMask(low, high)",
              "vllm_importance_sampling_clip_min"),
+    Option("normalize_advantages", "--method.advantage {}", "False", "RLOOConfig's;"
+           " StandardiseBatch() after the baseline", '"StandardiseBatch()"'),
+    Option("reward_clip_range", "--method.advantage {}", "None", "RLOOConfig's; ClampAdvantage(low,"
+           " high) before the baseline", '"ClampAdvantage(-10, 10)"'),
+    *missing("a rollout forks wherever the chat template rewrites an answer",
+             "fork_threshold_tokens"),
     Option("router_aux_loss_coef", "--policy.router-aux-loss {}", "0.0", example="0.001"),
 )  # fmt: skip
 OPTIMIZER = (
@@ -146,6 +157,7 @@ MODEL = (
     Option("model_name_or_path", to.MODEL, "", example="Qwen/Qwen2.5-0.5B"),
     Option("bf16", to.DTYPE, "True", example="True", convert=dtype_if_true),
     Option("fp16", to.DTYPE, "False", "float16 is not supported", "True", dtype_if_true),
+    Option("dtype", to.DTYPE, "float32", "AsyncGRPOConfig's", "bfloat16", dtype),
     Option("torch_dtype", to.DTYPE, "float32", example="bfloat16", convert=dtype),
     Option("gradient_checkpointing", to.CHECKPOINTING, "True", convert=truth),
     Option("lora_r", to.LORA_RANK, "16"),
@@ -208,6 +220,7 @@ RUN = (
 
 TRL = Library(
     "TRL",
-    "1.16.0: grpo_config.py, model_config.py; transformers' TrainingArguments",
+    "1.16.0: grpo_config.py, rloo_config.py, async_grpo_config.py, model_config.py; transformers'"
+    " TrainingArguments",
     (*GENERATION, *BATCHES, *OBJECTIVE, *OPTIMIZER, *MODEL, *RUN),
 )

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import Any, Literal
 
@@ -63,7 +63,12 @@ class ToolRendering:
         calls = tuple(tool_format.parse(text)) if tools else ()
         if not calls or any(call.error for call in calls):
             return tool_format.content(text), ()
-        return tool_format.content(text[: calls[0].start]).strip(), calls
+        schemas = {tool["function"].get("name"): tool for tool in tools}
+        typed = (
+            replace(call, arguments=tool_format.convert(call.arguments, schemas.get(call.name, {})))
+            for call in calls
+        )
+        return tool_format.content(text[: calls[0].start]).strip(), tuple(typed)
 
     def render(
         self, messages: Sequence[Message], tools: Sequence[Mapping[str, Any]] = ()
@@ -88,7 +93,7 @@ class ToolRendering:
         for is_result, group in groupby(messages, lambda message: message["role"] == "tool"):
             if is_result:
                 results = (self.tool_format.result(message["content"]) for message in group)
-                yield {"role": "user", "content": "\n".join(results)}
+                yield {"role": self.tool_format.result_role, "content": "\n".join(results)}
                 continue
             for message in group:
                 if "tool_calls" not in message:

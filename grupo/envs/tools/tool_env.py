@@ -193,5 +193,6 @@ class ToolSession:
                 "unknown", f"there is no tool {call.name!r}. {suggest(call.name, self.tools)}"
             )
         tool = self.tools[call.name]
-        arguments = tool.validate_arguments(call.arguments)
+        typed = self.config.tool_format.convert(call.arguments, json.loads(tool.schema()))
+        arguments = tool.validate_arguments(typed)
         return lambda: tool.function(**arguments)

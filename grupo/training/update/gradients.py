@@ -67,7 +67,8 @@ def accumulate_gradients(
     minibatch is divided into micro-batches.
 
     If the loss couples rows, autograd first differentiates the loss with respect to the signals,
-    and then the signals by the parameters. The result is exact and needs one more forward pass.
+    and then the signals by the parameters. The result is exact and needs one more forward pass. A
+    ratio of a whole sequence couples the rows of a forked rollout.
 
     With several ranks, each rank adds the gradient of its own rows. The gradient of the minibatch
     is the sum over the ranks, which the caller computes.
@@ -86,7 +87,8 @@ def accumulate_gradients(
     weight = method.aggregation(batch)
     metrics = UpdateMetrics(token_hook)
     routers = RouterUpdate(policy, ranks)
-    if method.requires.coupled_rows:
+    requires = method.requires
+    if requires.coupled_rows or (requires.coupled_sequences and batch.has_forks):
         _accumulate_through_signals(policy, method, batch, weight, metrics, routers, ranks)
     else:
         rows = _rows_to_evaluate(method, batch, weight, measure_all_rows)

@@ -1,15 +1,15 @@
-"""Twenty scripts and configurations of other libraries become recipes."""
+"""Twenty-two scripts and configurations of other libraries become recipes."""
 
 import tomllib
 from pathlib import Path
 
 import pytest
 
-from grupo.algo.aggregation import ConstantLength, token_mean
+from grupo.algo.aggregation import ConstantLength, sequence_mean, token_mean
 from grupo.algo.divergences import k2, k3_clamped
 from grupo.algo.filters import keep_nonzero_std
 from grupo.algo.losses import KL, Clip, CorrectedKL, CorrectedLoss, ImportanceWeight, IntervalMask
-from grupo.algo.ratios import CappedRatio
+from grupo.algo.ratios import CappedRatio, RatioTo, product
 from grupo.algo.token_level import row_sum
 from grupo.catalogue.parse import parse_method
 from grupo.config.migrate import migrate_file
@@ -52,6 +52,21 @@ CASES = [
         {"environment_factory"},
         {"policy.max_new_tokens": 1024, "prompts_per_step": 1,
          "policy.chat_template_kwargs": {"enable_thinking": True}},
+    ),
+    (
+        "trl_rloo.py",
+        set(),
+        {"method.sampler.group_size": 4, "prompts_per_step": 8, "method.updates.minibatches": 2,
+         "method.aggregation": sequence_mean, "method.loss": Clip(0.1, 0.1, product),
+         "learning_rate": 2e-6, "policy.max_new_tokens": 256},
+    ),
+    (
+        "trl_async_grpo.py",
+        {"fork_threshold_tokens"},
+        {"method.sampler.group_size": 16, "prompts_per_step": 4, "max_staleness": 2,
+         "method.loss": Clip(0.2, 0.28, RatioTo("sampler")), "policy.max_new_tokens": 2048,
+         "policy.engine.urls": ("http://127.0.0.1:9100",), "policy.tokens_per_microbatch": 6000,
+         "method.aggregation": token_mean, "learning_rate": 1e-6},
     ),
     (
         "verl_grpo_gsm8k.sh",
@@ -157,8 +172,8 @@ def test_file_becomes_a_recipe(name, untranslated, fields):
         assert found == value, field
 
 
-def test_there_are_twenty_files():
-    assert len(CASES) == len(list(FILES.iterdir())) == 20
+def test_there_are_twenty_two_files():
+    assert len(CASES) == len(list(FILES.iterdir())) == 22
 
 
 def test_rewards_are_addresses_of_the_functions_of_the_script():
@@ -190,7 +205,7 @@ def test_script_is_not_executed(tmp_path):
     ("name", "text", "message"),
     [
         ("a.py", "def (", "is no Python script"),
-        ("a.py", "print(1)", "makes no GRPOConfig and no GRPOTrainer"),
+        ("a.py", "print(1)", "makes none of GRPOConfig, RLOOConfig, AsyncGRPOConfig, GRPOTrainer"),
         ("a.sh", "echo hello", "is of no known library"),
         ("a.yaml", "a: [", "is not valid"),
         ("a.yaml", "a: 1", "is of no known library"),

@@ -101,14 +101,18 @@ def test_results_are_text_of_the_user_where_the_prompt_describes_the_tools(name)
     _, rollout = converse(name, text, "Done.", described_by="prompt")
     (system, _), (message,) = (observation for observation, _ in rollout.turns)
     assert '"name": "add"' in system["content"]
-    assert message == {"role": "user", "content": FORMATS[name].result("5")}
+    tool_format = FORMATS[name]
+    assert message == {"role": tool_format.result_role, "content": tool_format.result("5")}
 
 
 @pytest.mark.parametrize("name", [name for name in NAMES if FORMATS[name].prompt])
 def test_a_written_call_is_read_again(name):
-    calls = [("add", {"a": 2, "b": [1, "x"]}), ("now", {})]
-    text = FORMATS[name].write(calls)
-    assert [(call.name, call.arguments) for call in FORMATS[name].parse(text)] == calls
+    calls = [("add", {"a": 2, "b": [1, "x"], "c": "2"}), ("now", {})]
+    types = {"a": {"type": "integer"}, "b": {"type": "array"}, "c": {"type": "string"}}
+    schema = {"function": {"parameters": {"properties": types}}}
+    found = FORMATS[name].parse(FORMATS[name].write(calls))
+    convert = FORMATS[name].convert
+    assert [(call.name, convert(call.arguments, schema)) for call in found] == calls
 
 
 def test_an_answer_of_gpt_oss_has_its_final_text_alone():
@@ -142,6 +146,11 @@ def body_with_history():
         ("gpt_oss", "harmony"),
         ("gemma3", "gemma"),
         ("phi4", "hermes"),
+        ("qwen3_coder", "qwen3_coder"),
+        ("glm4", "glm"),
+        ("deepseek_v3", "deepseek"),
+        ("deepseek_v31", "deepseek"),
+        ("functiongemma", "functiongemma"),
     ],
 )
 def test_a_history_with_calls_is_rendered_in_the_form_of_the_family(family, name):
@@ -183,6 +192,8 @@ def resolved(folder, **fields):
         ("gpt_oss", ("harmony", "template")),
         ("gemma3", ("gemma", "prompt")),
         ("phi4", ("hermes", "prompt")),
+        ("glm4", ("glm", "template")),
+        ("deepseek_v31", ("deepseek", "prompt")),
     ],
 )
 def test_a_run_takes_the_format_of_the_chat_template(model, family, expected):

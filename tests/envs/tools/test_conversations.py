@@ -52,7 +52,7 @@ def conversations(name):
         "thoughts": ([with_thoughts(name, call("add", a=2))], [["3"]]),
         "an unknown tool": ([call("ad", a=2), call("add", a=2)], [[NO_SUCH_TOOL], ["3"]]),
         "unfit arguments": (
-            [call("add", a="2"), call("add", b=2)],
+            [call("add", a="two"), call("add", b=2)],
             [["error: arguments: 'a' of add is"], ["error: arguments: add lacks 'a'"]],
         ),
         "a malformed call": ([text], [[f"error: malformed: {reason}"]]),
@@ -162,7 +162,7 @@ def test_programs_and_tools_of_servers_are_called_in_every_format(name, mcp_tool
     turns = [
         write_call(name, "add", a=2, b=3),
         write_call(name, "fail", reason="too dark"),
-        write_call(name, "add", a="2"),
+        write_call(name, "add", a="two"),
         write_call(name, "python", code='print("so", 2 + 3)'),
     ]
     observations, terms = results_of(MultiTurn(toolbox, time_limit=60.0), turns, name)

@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from grupo.core.call_markers import CALL_MARKERS, kept_markers
+from grupo.core.call_markers import CALL_MARKERS, DEEPSEEK, kept_markers
 from grupo.envs.tools.formats import FORMATS, FormatName, format_of_template
+from grupo.envs.tools.formats.text_calls import JSON_TYPES
 from tests.helpers.tool_call_texts import MALFORMED, with_thoughts, write_call, write_calls
 
 NAMES = sorted(FORMATS)
@@ -31,11 +32,22 @@ def parse(name, text):
     return list(FORMATS[name].parse(text))
 
 
-def calls(name, text):
-    """Name and arguments of every call; fails for one that cannot be read."""
+def calls(name, text, *wanted):
+    """Name and arguments of every call; fails for one that cannot be read.
+
+    Formats without types get those of the wanted arguments, as a tool's schema would name them.
+    """
     found = parse(name, text)
     assert [call.error for call in found] == [""] * len(found)
-    return [(call.name, call.arguments) for call in found]
+    schemas = [schema_of(arguments) for _, arguments in wanted] or [{}] * len(found)
+    convert = FORMATS[name].convert
+    pairs = zip(found, schemas, strict=True)
+    return [(call.name, convert(call.arguments, schema)) for call, schema in pairs]
+
+
+def schema_of(arguments):
+    properties = {key: {"type": JSON_TYPES[type(value)]} for key, value in arguments.items()}
+    return {"function": {"parameters": {"type": "object", "properties": properties}}}
 
 
 def test_the_names_of_formats_are_those_that_a_toolbox_accepts():
@@ -45,13 +57,15 @@ def test_the_names_of_formats_are_those_that_a_toolbox_accepts():
 @pytest.mark.parametrize("name", NAMES)
 def test_a_call_is_read_with_its_name_and_arguments(name):
     text = write_call(name, "add", a=2, b="so")
-    assert calls(name, text) == [("add", {"a": 2, "b": "so"})]
+    wanted = ("add", {"a": 2, "b": "so"})
+    assert calls(name, text, wanted) == [wanted]
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_arguments_keep_quotes_brackets_lines_and_scripts(name):
     arguments = {key: value for key, value in AWKWARD.items() if name != "gemma" or key != "text"}
-    assert calls(name, write_call(name, "look", **arguments)) == [("look", arguments)]
+    wanted = ("look", arguments)
+    assert calls(name, write_call(name, "look", **arguments), wanted) == [wanted]
 
 
 @pytest.mark.parametrize("name", [name for name in NAMES if name != "gemma"])
@@ -60,27 +74,30 @@ def test_arguments_keep_quotes_brackets_lines_and_scripts(name):
 def test_any_json_value_is_read_as_it_was_written(name, value):
     markers = {marker for markers in CALL_MARKERS for marker in markers}
     if not any(marker in json.dumps(value) for marker in markers):
-        assert calls(name, write_call(name, "f", x=value)) == [("f", {"x": value})]
+        wanted = ("f", {"x": value})
+        assert calls(name, write_call(name, "f", x=value), wanted) == [wanted]
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_several_calls_are_read_in_order(name):
     wanted = [("add", {"a": 1}), ("now", {}), ("add", {"a": 2})]
-    assert calls(name, write_calls(name, *wanted)) == wanted
+    assert calls(name, write_calls(name, *wanted), *wanted) == wanted
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_call_may_follow_thoughts(name):
     text = with_thoughts(name, write_call(name, "add", a=1))
     (call,) = parse(name, text)
-    assert (call.name, call.arguments) == ("add", {"a": 1})
+    assert (call.name, call.error) == ("add", "")
+    assert set(call.arguments) == {"a"}
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_the_span_of_a_call_is_where_it_stands_in_the_text(name):
     text = with_thoughts(name, write_call(name, "add", a=1))
     (call,) = parse(name, text)
-    assert calls(name, text[call.start : call.end]) == [("add", {"a": 1})]
+    wanted = ("add", {"a": 1})
+    assert calls(name, text[call.start : call.end], wanted) == [wanted]
     assert "look" not in text[call.start : call.end]
 
 
@@ -127,6 +144,16 @@ def test_a_hundred_thousand_brackets_are_read_in_a_moment(name, fragment):
         ("gemma", "```tool_code\nx = add(a=1)\n```", "x = add(a=1) is no call"),
         ("harmony", "<|channel|>commentary to=functions.add<|message|>{", "a call ends with"),
         ("harmony", "<|channel|>commentary to=functions.f<|message|>{<|call|>", "not JSON"),
+        ("qwen3_coder", "<tool_call>{}</tool_call>", "Allowed: <function=name><parameter=key>"),
+        ("qwen3_coder", "<function=add>", "'' is no argument and no end of a call"),
+        ("glm", "<tool_call>", "Allowed: <tool_call>name<arg_key>key</arg_key>"),
+        ("glm", '<tool_call>{"name": "add"}</tool_call>', "Allowed: <tool_call>name<arg_key>"),
+        ("glm", "<tool_call>add\n", "'' is no argument and no end of a call"),
+        ("deepseek", DEEPSEEK[0], f"Allowed: {DEEPSEEK[2]}name{DEEPSEEK[4]}"),
+        ("deepseek", f"{DEEPSEEK[2]}add{DEEPSEEK[4]}{{}}", f"a call ends with {DEEPSEEK[3]}"),
+        ("functiongemma", "<start_function_call>add{}", "Allowed: <start_function_call>call:name"),
+        ("functiongemma", "<start_function_call>call:add{a:1}", "a call ends with <end_function"),
+        ("functiongemma", "<start_function_call>call:f{a:b}<end_function_call>", "not JSON: Expec"),
         ("react", "Action: add\nAction Input: a=1\nObservation:", "not JSON"),
     ],
 )
@@ -194,6 +221,10 @@ def test_what_a_policy_writes_after_its_own_observation_is_no_call():
         ('{"name": name, "parameters": dictionary of argument name and its value}.', "llama"),
         ("[func_name1(params_name1=params_value1), func_name2(params)]", "pythonic"),
         ("<bos><start_of_turn>model", "gemma"),
+        ("<tool_call>\\n<function=name>\\n<parameter=key>", "qwen3_coder"),
+        ("<tool_call>{name}\\n<arg_key>", "glm"),
+        (f"{{{{ '{DEEPSEEK[0]}{DEEPSEEK[2]}' }}}}", "deepseek"),
+        ("<start_of_turn>model\\n<start_function_call>call:", "functiongemma"),
     ],
 )
 def test_a_marker_in_the_template_selects_the_format(template, name):
@@ -202,9 +233,8 @@ def test_a_marker_in_the_template_selects_the_format(template, name):
 
 @pytest.mark.parametrize(
     "template",
-    ["", "<|im_start|>user", "<tool_call>\n<function=name>", "<|tool_call|>[", "<start_of_turn>"
-     "<start_function_call>"],
-)  # fmt: skip
+    ["", "<|im_start|>user", "<seed:tool_call>\n<function=name>", "<|tool_call|>["],
+)
 def test_templates_of_other_formats_select_none(template):
     assert format_of_template(template) is None
 
@@ -215,8 +245,38 @@ def test_texts_keep_the_markers_of_a_family_but_no_others():
     assert kept_markers(phi | {"<|channel|>", "<|return|>"}) == {"<|channel|>", "<|end|>"}
 
 
-def test_many_malformed_calls_of_mistral_take_linear_time():
-    """10^5 of them took 46 seconds of processor time when each was searched from the beginning."""
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("name", "malformed"),
+    [
+        ("mistral", "[TOOL_CALLS]["),
+        ("hermes", "<tool_call>{"),
+        ("qwen3_coder", "<tool_call>\n<function=add>\n<parameter=a>\n"),
+        ("glm", "<tool_call>add\n<arg_key>a</arg_key><arg_value>"),
+        ("deepseek", f"{DEEPSEEK[2]}add{DEEPSEEK[4]}{{"),
+        ("functiongemma", "<start_function_call>call:add{a:"),
+    ],
+)
+def test_many_malformed_calls_take_linear_time(name, malformed):
+    """10^5 of Mistral took 46 seconds of processor time when each was searched from the start."""
     started = time.process_time()
-    assert len(list(FORMATS["mistral"].parse("[TOOL_CALLS][" * 100_000))) == 100_000
+    assert len(list(FORMATS[name].parse(malformed * 100_000))) == 100_000
+    assert time.process_time() - started < 10
+
+
+@pytest.mark.parametrize(
+    ("name", "unclosed"),
+    [
+        ("qwen3_coder", "<function=add><parameter=a>\n1\n</parameter>"),
+        ("qwen3_coder", "<function=add>" + "\n" * 1000 + "<parameter=a>"),
+        ("glm", "<tool_call>add<arg_key>a</arg_key><arg_value>"),
+        ("deepseek", f"{DEEPSEEK[2]}add{DEEPSEEK[4]}{{" + '"a": ['),
+        ("functiongemma", "<start_function_call>call:add{a:<escape>,"),
+    ],
+)
+def test_a_malformed_call_of_a_million_characters_takes_linear_time(name, unclosed):
+    opening, last = unclosed[:-12], unclosed[-12:]
+    started = time.process_time()
+    (call,) = parse(name, opening + last * 100_000)
+    assert call.error
     assert time.process_time() - started < 10

@@ -2,12 +2,17 @@
 
 import json
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, Literal
 
 # "auto" stands for the format of the policy's chat template
-FormatName = Literal["auto", "harmony", "mistral", "hermes", "llama", "pythonic", "gemma", "react"]
+FormatName = Literal[
+    "auto", "harmony", "mistral", "qwen3_coder", "glm", "hermes", "llama", "pythonic", "deepseek",
+    "functiongemma", "gemma", "react",
+]  # fmt: skip
+END_OF_THOUGHT = "</think>"
 DECODER = json.JSONDecoder()
 CALL_ID = re.compile(r"[A-Za-z0-9]{9}")  # Mistral's template accepts no other
 
@@ -42,6 +47,11 @@ def write_json(calls: Sequence[NamedArguments]) -> str:
     return "\n".join(map(json.dumps, objects))
 
 
+def unchanged(arguments: Any, schema: Mapping[str, Any]) -> Any:
+    """The arguments of a call in a format that writes their types."""
+    return arguments
+
+
 @dataclass(frozen=True)
 class ToolFormat:
     """A form of tool calls in texts: which models write it, and how it is read.
@@ -53,9 +63,14 @@ class ToolFormat:
             template has one.
         prompt: The description of the tools for a prompt, where `{tools}` stands for their schemas,
             one a line; "" if only a chat template can describe them.
-        result: A result as the policy reads it outside of a message of the role "tool".
+        result: A result as the policy reads it outside of a message that a chat template renders
+            for a call.
+        result_role: The role of results where the prompt describes the tools: that of a chat
+            template which renders results, or else "user".
         write: The text of the calls of an earlier answer, where the prompt describes the tools.
         content: The text of an answer without its calls, as a reader is to see it.
+        convert: The arguments of a call in the types that the tool's schema names; formats that
+            write types leave them unchanged.
         stop_strings: Strings at which generation has to stop, or the policy would write results
             itself.
     """
@@ -65,9 +80,26 @@ class ToolFormat:
     marker: str = ""
     prompt: str = ""
     result: Callable[[str], str] = str
+    result_role: Literal["user", "tool"] = "user"
     write: Callable[[Sequence[NamedArguments]], str] = write_json
     content: Callable[[str], str] = str
+    convert: Callable[[Any, Mapping[str, Any]], Any] = unchanged
     stop_strings: tuple[str, ...] = ()
+
+
+def split_calls(text: str, opening: re.Pattern[str]) -> Iterator[tuple[int, int]]:
+    """Where each call after the policy's thoughts begins, and where the next one does.
+
+    Args:
+        text: The text of one turn.
+        opening: The beginning of a call.
+
+    >>> list(split_calls("<call>1?</think>Yes: <call>2 <call>3", re.compile("<call>")))
+    [(21, 29), (29, 36)]
+    """
+    thoughts = text.rfind(END_OF_THOUGHT)
+    starts = [match.start() for match in opening.finditer(text, max(thoughts, 0))]
+    return pairwise([*starts, len(text)])
 
 
 def json_value(text: str) -> Any:

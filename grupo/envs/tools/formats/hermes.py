@@ -5,6 +5,7 @@ the prompt for function calling in the card of HuggingFaceTB/SmolLM2-1.7B-Instru
 """
 
 import json
+import re
 from collections.abc import Iterator, Sequence
 
 from grupo.core.call_markers import HERMES as MARKERS
@@ -14,10 +15,11 @@ from grupo.envs.tools.formats.call import (
     ToolFormat,
     call_of_object,
     json_value,
+    split_calls,
 )
 
 OPEN_TAG, CLOSE_TAG = MARKERS
-END_OF_THOUGHT = "</think>"
+OPENING = re.compile(re.escape(OPEN_TAG))
 
 PROMPT = f"""# Tools
 
@@ -35,17 +37,12 @@ def parse_hermes(text: str) -> Iterator[ToolCall]:
     >>> [(call.name, call.arguments) for call in parse_hermes(text)]
     [('add', {'a': 2})]
     """
-    _, thought_end, after = text.rpartition(END_OF_THOUGHT)
-    start = text.find(OPEN_TAG, len(text) - len(after) if thought_end else 0)
-    while start >= 0:
-        following = text.find(OPEN_TAG, start + len(OPEN_TAG))
-        limit = following if following >= 0 else len(text)
+    for start, limit in split_calls(text, OPENING):
         close = text.find(CLOSE_TAG, start, limit)
         if close < 0:
             yield ToolCall(start, limit, error=f"a call ends with {CLOSE_TAG}")
         else:
             yield from _read_calls(text, start, close)
-        start = following
 
 
 def _read_calls(text: str, start: int, close: int) -> Iterator[ToolCall]:

@@ -1,21 +1,27 @@
 """All formats of tool calls, and the one that a chat template uses."""
 
 from grupo.envs.tools.formats.call import FormatName, ToolFormat
+from grupo.envs.tools.formats.deepseek import DEEPSEEK
+from grupo.envs.tools.formats.functiongemma import FUNCTIONGEMMA
 from grupo.envs.tools.formats.gemma import GEMMA
+from grupo.envs.tools.formats.glm import GLM
 from grupo.envs.tools.formats.harmony import HARMONY
 from grupo.envs.tools.formats.hermes import HERMES
 from grupo.envs.tools.formats.llama import LLAMA
 from grupo.envs.tools.formats.mistral import MISTRAL
 from grupo.envs.tools.formats.pythonic import PYTHONIC
+from grupo.envs.tools.formats.qwen3_coder import QWEN3_CODER
 from grupo.envs.tools.formats.react import REACT
 
 # of two markers in one template, the first counts
 FORMATS: dict[str, ToolFormat] = {
     tool_format.name: tool_format
-    for tool_format in (HARMONY, MISTRAL, HERMES, LLAMA, PYTHONIC, GEMMA, REACT)
+    for tool_format in (
+        *(HARMONY, MISTRAL, QWEN3_CODER, GLM, HERMES, LLAMA, PYTHONIC, DEEPSEEK, FUNCTIONGEMMA),
+        *(GEMMA, REACT),
+    )
 }
-# forms that no format here reads: XML of Qwen3-Coder and GLM, Phi-4, FunctionGemma
-OTHER_FORMS = ("<function=", "<arg_key>", "<|tool_call|>", "<start_function_call>")
+OTHER_FORMS = ("<seed:tool_call>", "<|tool_call|>")  # that no format here reads: Seed-OSS, Phi-4
 DEFAULT_FORMAT = HERMES  # of policies that no chat template describes
 
 
