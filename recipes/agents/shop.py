@@ -28,13 +28,14 @@ class Shop:
 
     def page(self) -> str:
         """The page of the visit."""
-        columns = self.task.columns
+        thing, size = self.wanted
         if self.size:
-            return f"Cart: {self.thing}, {self.size}. Actions: buy; back.\n"
+            return f"Cart: {self.thing}, {self.size}. Actions: buy; back. Wanted: {thing}, {size}\n"
         if self.thing:
-            return f"{self.thing}. Sizes: {'; '.join(SIZES)}. Actions: choose SIZE; back.\n"
-        listed = "; ".join(columns["listed"])
-        return f"Buy {columns['thing']}, {columns['size']}. Shop: {listed}. Actions: open NAME.\n"
+            offers = f"{self.thing}. Sizes: {'; '.join(SIZES)}. Actions: choose SIZE; back."
+            return f"{offers} Wanted: {size}\n"
+        listed = "; ".join(self.task.columns["listed"])
+        return f"Shop: {listed}. Actions: open NAME. Wanted: {thing}\n"
 
     def actions(self) -> list[str]:
         """The actions of the page."""
@@ -46,12 +47,12 @@ class Shop:
 
     def right_action(self) -> str:
         """The action that leads to the wanted thing."""
-        columns = self.task.columns
+        thing, size = self.wanted
         if self.size:
             return "buy" if (self.thing, self.size) == self.wanted else "back"
         if self.thing:
-            return f"choose {columns['size']}" if self.thing == columns["thing"] else "back"
-        return f"open {columns['thing']}"
+            return f"choose {size}" if self.thing == thing else "back"
+        return f"open {thing}"
 
     @property
     def wanted(self) -> tuple[str, str]:

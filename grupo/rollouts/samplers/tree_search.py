@@ -65,8 +65,9 @@ class TreeSearch:
 
     An iteration selects a leaf, expands it if it was valued before, completes the rollout by the
     policy, and backs up the reward: the value of a step is the mean reward of the rollouts through
-    it. The usage `tree/expansions` counts expansions, and `tree/alike` those whose steps were all
-    alike, from which nothing can be learned.
+    it. The usage `tree/expansions` counts expansions, `tree/alike` those whose steps were all
+    alike, from which nothing can be learned, and `tree/no_room` steps for which the context had no
+    room.
 
     Args:
         iterations: Number of rollouts that are completed and scored.
@@ -126,7 +127,9 @@ class TreeSearch:
         children = await asyncio.gather(*(self._child(task, env, state, step) for step in steps))
         count = expand(leaf, children)
         is_alike = count == 1 and self.branches > 1
-        add_external_usage({"tree/expansions": 1.0, "tree/alike": float(is_alike)})
+        no_room = sum(not step.items for step in steps)
+        counts = {"tree/expansions": 1, "tree/alike": is_alike, "tree/no_room": no_room}
+        add_external_usage({name: float(number) for name, number in counts.items()})
         distinct = [child.state.rollout.last_response for child in leaf.children]
         critic = actor.fork("critic")
         values = await self.critic(critic, state.rollout, state.observation, distinct)

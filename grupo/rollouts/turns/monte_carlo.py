@@ -78,6 +78,11 @@ class MonteCarlo:
 
     provides = Provides(given=True)
 
+    @property
+    def most_tokens(self) -> int:
+        """Largest number of tokens that the steps of an answer in the tree may have."""
+        return self.max_steps * self.max_step_tokens
+
     async def __call__(self, actor: Actor, rollout: Rollout, observation: Observation) -> Rollout:
         root = Node(_Answer(rollout=rollout))
         finished: list[Node[_Answer]] = []
