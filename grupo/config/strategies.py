@@ -1,6 +1,7 @@
-"""Checks of turn strategies before a run: heads, roles, and rewards that a choice reads."""
+"""Checks of turn strategies before a run: heads, roles, files, context, and rewards of choices."""
 
 from collections.abc import Iterable
+from typing import Protocol, runtime_checkable
 
 from grupo.core.aux_heads import ReadsHeads
 from grupo.core.component import component_fields, is_component, to_code, walk
@@ -17,6 +18,15 @@ from grupo.rewards.choices import ByReward
 from grupo.rollouts.turns import MonteCarlo, Vote
 from grupo.rollouts.turns.choices import MostVoted
 from grupo.util.errors import ConfigError, suggest
+
+
+@runtime_checkable
+class SelfChecking(Protocol):
+    """A component that needs something of the machine, such as a device or a folder."""
+
+    def check(self) -> None:
+        """Raise `ConfigError` if the machine lacks it."""
+        ...
 
 
 def check_strategy(field: str, strategy: TurnStrategy, recipe: Recipe) -> None:
@@ -37,6 +47,8 @@ def check_strategy(field: str, strategy: TurnStrategy, recipe: Recipe) -> None:
                 f" {suggest(role, roles)} Or leave the role out: the policy itself replies."
             )
     for part in walk(strategy):
+        if isinstance(part, SelfChecking):
+            part.check()
         if isinstance(part, ByReward):
             for validator in task_validators(part):
                 validator.validate_tasks([Task("choice", "")])

@@ -11,13 +11,14 @@ python recipes/agents/agent_q.py FOLDER --model smollm2     # a chat model
 import json
 import random
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
 import typer
 from shop import Shop, demonstrated, visits
 
-from grupo import CausalLM, Evaluation, Recipe, Task
+from grupo import CausalLM, Recipe, Task
 from grupo.algo.advantages import identity
 from grupo.algo.aggregation import group_mean
 from grupo.algo.losses import Logistic, Preference
@@ -30,7 +31,6 @@ from grupo.core.sibling_rules import AllSiblings
 from grupo.envs import MultiTurn
 from grupo.evidence.claims.tiny_lm import mean_terms, train_tiny_lm
 from grupo.method import Method
-from grupo.rollouts.evaluate import SuccessCriterion
 from grupo.rollouts.samplers import TreePairs
 from grupo.rollouts.samplers.step_critics import SelfRanking, StepCritic, no_critic
 from grupo.tasks import FromFunction
@@ -57,7 +57,7 @@ PAPER = Paper(
         "Search at test time.",
     ),
     deviations=(
-        "theta is 0.2, beta 0.1 and c 0.5: the paper's values are not known to us.",
+        "theta is 0.2, beta 0.1 and c 1: the paper's values are not known to us.",
         "The critic's values are 1, 1/2, 1/3, ... by rank, as in the other implementation.",
         "Pairs are trained in the round that found them: no replay buffer over rounds.",
     ),
@@ -66,7 +66,7 @@ PAPER = Paper(
     ),
 )
 RIGHT = 0.6  # of the demonstrated actions; the others are drawn among those of the page
-CLONED, TRAINED, HELD_OUT = 400, 64, 32  # visits
+VISITS, WALKS = 6, 40  # visits, and demonstrations of each
 MAX_TURNS = 5
 ROUNDS = 2
 
@@ -80,7 +80,7 @@ def agent_q(
     *,
     critic: StepCritic = SelfRanking(),
     epochs: int = 2,
-    minibatches: int = 8,
+    minibatches: int = 6,
 ) -> Method:
     """DPO on all siblings of a search over turns whose mixed values differ by more than `theta`.
 
@@ -103,7 +103,7 @@ def agent_q(
             branches,
             max_depth=MAX_TURNS,
             step_end="",
-            priority=CriticUCT(0.5, MixedValue(alpha)),
+            priority=CriticUCT(1.0, MixedValue(alpha)),
             critic=critic,
             rule=AllSiblings(theta, alpha),
         ),
@@ -117,7 +117,9 @@ def agent_q(
 def cloned_pages() -> list[Task]:
     """The demonstrations that the toy model clones."""
     rng = random.Random("pages")
-    return [page for visit in visits(0, CLONED) for page in demonstrated(visit, rng, RIGHT)]
+    walks = (visit for visit in shop_visits() for _ in range(WALKS))
+    pages = (page for visit in walks for page in demonstrated(visit, rng, RIGHT))
+    return [replace(page, key=f"{number} {page.key}") for number, page in enumerate(pages)]
 
 
 def action(task: Task) -> Sequence[str]:
@@ -125,17 +127,12 @@ def action(task: Task) -> Sequence[str]:
     return [str(task.reference_answer)]
 
 
-def training_visits() -> Iterator[Task]:
-    """The visits that are searched."""
-    return visits(CLONED, TRAINED)
+def shop_visits() -> Iterator[Task]:
+    """The visits: cloned, searched and evaluated, for the toy model learns them by heart."""
+    return visits(0, VISITS)
 
 
-def held_out_visits() -> Iterator[Task]:
-    """The visits that are evaluated."""
-    return visits(CLONED + TRAINED, HELD_OUT)
-
-
-def save_model(folder: Path, steps: int = 150) -> Path:
+def save_model(folder: Path, steps: int = 80) -> Path:
     """Clone the demonstrations, and return the folder of the model."""
     return train_tiny_lm(folder, cloned_pages(), action, steps=steps)
 
@@ -145,13 +142,12 @@ def toy_recipe(model: Path, seed: int = 0) -> Recipe:
     return Recipe(
         policy=CausalLM(str(model), max_new_tokens=8, tokens_per_microbatch=8192),
         env=MultiTurn(Shop, max_turns=MAX_TURNS),
-        tasks=FromFunction(training_visits),
-        eval_tasks=FromFunction(held_out_visits),
+        tasks=FromFunction(shop_visits),
+        eval_tasks=0,
         method=agent_q(iterations=8, branches=3, alpha=1.0, critic=no_critic),
         max_steps=ROUNDS,
-        prompts_per_step=32,
-        learning_rate=1e-3,
-        evaluation=Evaluation(attempts=4, success=SuccessCriterion("env_reward", 0.5)),
+        prompts_per_step=VISITS,
+        learning_rate=3e-3,
         seed=seed,
     )
 
@@ -162,21 +158,20 @@ def chat_recipe(model: str) -> Recipe:
         policy=CausalLM(model, max_new_tokens=8, stop_strings=("\n",), apply_chat_template=True),
         env=MultiTurn(Shop, max_turns=MAX_TURNS, role="user"),
         method=agent_q(iterations=8, branches=3, epochs=1, minibatches=1),
-        prompts_per_step=4,
         learning_rate=1e-5,
         save_every=ROUNDS,
     )
 
 
-def rounds(recipe: Recipe) -> Iterator[dict[str, float]]:
-    """Success on the held-out visits before and after each round, with the tokens until then."""
+def rounds(recipe: Recipe, attempts: int = 32) -> Iterator[dict[str, float]]:
+    """Success before and after each round, with the tokens that were generated until then."""
     learner = Learner(recipe)
     tokens = 0.0
     for number in range(ROUNDS + 1):
         if number:
             tokens += learner.step().metrics["tokens/generated"]
-        tasks = list(held_out_visits())
-        success = mean_terms(learner.policy, recipe.env, tasks, attempts=8, seed=recipe.seed)
+        tasks = list(shop_visits())
+        success = mean_terms(learner.policy, recipe.env, tasks, attempts=attempts, seed=recipe.seed)
         yield {"round": number, "success": success["reward"], "tokens": tokens}
 
 
@@ -190,7 +185,7 @@ def main(
         save_model(folder)
     for seed in range(seeds):
         recipe = chat_recipe(model) if model else toy_recipe(folder / "model")
-        for row in rounds(recipe.replace(seed=seed)):
+        for row in rounds(recipe.replace(seed=seed), 4 if model else 32):
             line = json.dumps({"model": model or "toy", "seed": seed, **row})
             print_line(line)
             with (folder / "results.jsonl").open("a") as file:

@@ -1,6 +1,6 @@
 """Questions about kinds of things, with a line of reason: a list by hand in place of WordNet.
 
-The answer to `owl: bird, tool or fruit?` is the line `owl is a bird` and the line `#### bird`.
+The answer to `owl: bird, tool or fruit?` is the line `it is a bird` and the line `#### bird`.
 """
 
 import random
@@ -20,20 +20,20 @@ MARKER = "####"
 ALL = [(word, kind) for kind, words in KINDS.items() for word in words]
 OPTIONS = 4
 ASK = (
-    "{question} Reply in two lines. First line: what {word} is. Second line: #### and the one word"
+    "{question} Reply in two lines. First line: what it is. Second line: #### and the one word"
     " of the list that is right."
 )
 
 
 def question(number: int, form: str = "{question}\n") -> Task:
-    """A question: a thing, its kind and three others in any order.
+    """A question: a thing, its kind and three others in any order; things take turns.
 
     Args:
         number: Number of the question; equal numbers are equal questions.
-        form: Form of the prompt with {question} and {word}.
+        form: Form of the prompt with {question} or {word}.
     """
     rng = random.Random(f"kind {number}")
-    word, kind = rng.choice(ALL)
+    word, kind = ALL[number % len(ALL)]
     others = rng.sample([other for other in KINDS if other != kind], OPTIONS - 1)
     options = rng.sample([kind, *others], OPTIONS)
     text = f"{word}: {', '.join(options[:-1])} or {options[-1]}?"
@@ -59,4 +59,4 @@ def reasoned(task: Task, right: float, careful: float = 0.95) -> str:
     options = task.columns["options"]
     kind = task.reference_answer if rng.random() < right else rng.choice(options)
     answer = kind if rng.random() < careful else rng.choice(options)
-    return f"{task.columns['word']} is a {kind}\n{MARKER} {answer}"
+    return f"it is a {kind}\n{MARKER} {answer}"

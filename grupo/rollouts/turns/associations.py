@@ -39,7 +39,7 @@ class Associate(Protocol):
         ...
 
 
-@implemented_in("grupo.envs.tools")
+@implemented_in("grupo.envs.tools.keyword_search")
 class SearchTool(Protocol):
     """A tool that returns the documents that fit a query, one a line, best first."""
 
