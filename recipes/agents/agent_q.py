@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from shop import Shop, demonstrated, visits
+from shop import Shop, demonstrated, texts_of, visits
 
 from grupo import CausalLM, Recipe, Task
 from grupo.algo.advantages import identity
@@ -133,8 +133,9 @@ def shop_visits() -> Iterator[Task]:
 
 
 def save_model(folder: Path, steps: int = 80) -> Path:
-    """Clone the demonstrations, and return the folder of the model."""
-    return train_tiny_lm(folder, cloned_pages(), action, steps=steps)
+    """Clone the demonstrations, and return the folder of the model. A page is one token."""
+    tokens = {text for visit in shop_visits() for text in texts_of(visit)}
+    return train_tiny_lm(folder, cloned_pages(), action, steps=steps, tags=tokens)
 
 
 def toy_recipe(model: Path, seed: int = 0) -> Recipe:

@@ -101,3 +101,14 @@ def demonstrated(visit: Task, rng: random.Random, right: float) -> Iterator[Task
         if done:
             return
         text += f"{action}{END_TOKEN}{page}"
+
+
+def texts_of(visit: Task) -> Iterator[str]:
+    """Every page that a visit may have, and every action."""
+    shop = Shop()
+    shop.reset(visit)
+    for thing in ("", *visit.columns["listed"]):
+        for size in ("", *SIZES) if thing else ("",):
+            shop.thing, shop.size = thing, size
+            yield shop.page()
+            yield from shop.actions()

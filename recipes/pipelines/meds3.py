@@ -137,10 +137,16 @@ def demonstrations(task: Task) -> Sequence[str]:
     return [reasoned(task, RIGHT)]
 
 
-def save_model(folder: Path, steps: int = 100) -> Path:
+def save_model(folder: Path, steps: int = 80) -> Path:
     """Train the toy model, and return its folder."""
     tasks = [*questions(0, DEMONSTRATED * len(ALL), TOY_FORM)]
-    return train_tiny_lm(folder, tasks, demonstrations, steps=steps)
+    lines = {line for task in tasks for line in (str(task.prompt), *answer_lines(task))}
+    return train_tiny_lm(folder, tasks, demonstrations, steps=steps, tags=lines)
+
+
+def answer_lines(task: Task) -> Sequence[str]:
+    """The lines of the demonstrated answer, each of which is one token of the toy model."""
+    return demonstrations(task)[0].splitlines(keepends=True)
 
 
 def chat_stages(model: str) -> Pipeline:

@@ -16,8 +16,8 @@ from grupo.rollouts.samplers.step_critics import StepCritic, no_critic
 
 
 @dataclass(frozen=True)
-class Steps:
-    """The steps of a rollout so far; rollouts of the same items are the same state.
+class TreeState:
+    """A rollout after some steps; rollouts of the same items are the same state.
 
     Args:
         items: Items of all steps.
@@ -30,7 +30,7 @@ class Steps:
     observation: Observation = field(default="", compare=False)
 
 
-StepNode = Node[Steps]
+StepNode = Node[TreeState]
 
 
 @dataclass(frozen=True)
@@ -88,7 +88,7 @@ class TreeSearch:
 
     async def search(self, task: Task, env: Env, actor: Actor) -> SearchedTree:
         """The tree of a task."""
-        root = Node(Steps(observation=await initial_observation(task, env)))
+        root = Node(TreeState(observation=await initial_observation(task, env)))
         answers = []
         for number in range(self.iterations):
             forked = actor.fork("iteration", number)
@@ -136,14 +136,14 @@ class TreeSearch:
         for child, value in zip(leaf.children, values, strict=True):
             child.critic = value
 
-    async def _child(self, task: Task, env: Env, parent: Steps, step: Response) -> StepNode:
+    async def _child(self, task: Task, env: Env, parent: TreeState, step: Response) -> StepNode:
         rollout = parent.rollout.append_turn(parent.observation, step)
         is_open = (
             bool(self.step_end) and step.finish_reason == "stop" and self.step_end in step.text
         )
         observation = "" if is_open else await env.reply(task, rollout)
         return Node(
-            Steps((*parent.items, *step.items), rollout, observation or ""),
+            TreeState((*parent.items, *step.items), rollout, observation or ""),
             prior=exp(sum(step.logp) / max(1, len(step.logp))),
             is_terminal=observation is None,
         )
