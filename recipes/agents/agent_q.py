@@ -21,7 +21,8 @@ from shop import Shop, demonstrated, texts_of, visits
 from grupo import CausalLM, Recipe, Task
 from grupo.algo.advantages import identity
 from grupo.algo.aggregation import group_mean
-from grupo.algo.losses import Logistic, Preference
+from grupo.algo.losses import ChosenNLL, Logistic, Preference
+from grupo.algo.losses.base import Loss
 from grupo.algo.losses.contrastive import rollout_log_ratio
 from grupo.algo.losses.sibling_preference import numbered_pairs
 from grupo.algo.minibatches import Updates
@@ -50,7 +51,7 @@ PAPER = Paper(
         " sentient-engineering/agent-q, agentq/core/mcts/browser_mcts.py, another implementation;"
         " the paper was not opened",
     ),
-    plan="a step is a round of search, then two passes over its pairs; our choice",
+    plan="a step is a round of search, then two updates on its pairs, ten for the toy; our choice",
     missing=(
         "Plans, thoughts and explanations as parts of an action.",
         "WebShop and web pages: the environment is a shop of three pages, and any MultiTurn.",
@@ -59,6 +60,7 @@ PAPER = Paper(
     deviations=(
         "theta is 0.2, beta 0.1 and c 1: the paper's values are not known to us.",
         "The critic's values are 1, 1/2, 1/3, ... by rank, as in the other implementation.",
+        "The toy model adds the likelihood of the better actions, without which it unlearns them.",
         "Pairs are trained in the round that found them: no replay buffer over rounds.",
     ),
     shown=(
@@ -79,8 +81,9 @@ def agent_q(
     beta: float = 0.1,
     *,
     critic: StepCritic = SelfRanking(),
+    nll_coef: float = 0.0,
     epochs: int = 2,
-    minibatches: int = 6,
+    minibatches: int = 1,
 ) -> Method:
     """DPO on all siblings of a search over turns whose mixed values differ by more than `theta`.
 
@@ -94,9 +97,11 @@ def agent_q(
         alpha: Share of the outcomes in a value; the rest is the critic's.
         beta: Inverse temperature of DPO.
         critic: Values the actions of a page.
+        nll_coef: Weight of the likelihood of the better actions; 0 leaves it out.
         epochs: Passes over the pairs of a round.
         minibatches: Updates of a pass.
     """
+    loss: Loss = Preference(rollout_log_ratio, Logistic(beta), numbered_pairs)
     return Method(
         sampler=TreePairs(
             iterations,
@@ -108,7 +113,7 @@ def agent_q(
             rule=AllSiblings(theta, alpha),
         ),
         advantage=identity,
-        loss=Preference(rollout_log_ratio, Logistic(beta), numbered_pairs),
+        loss=loss + nll_coef * ChosenNLL(numbered_pairs) if nll_coef else loss,
         aggregation=group_mean,
         updates=Updates(epochs, minibatches),
     )
@@ -139,16 +144,22 @@ def save_model(folder: Path, steps: int = 80) -> Path:
 
 
 def toy_recipe(model: Path, seed: int = 0) -> Recipe:
-    """Two rounds on the toy model, valued by outcomes alone: it cannot rank in words."""
+    """Two rounds on the toy model, valued by outcomes alone: it cannot rank in words.
+
+    With DPO alone its probability leaves both actions of a pair for texts that are no actions; the
+    likelihood of the better action keeps it.
+    """
     return Recipe(
         policy=CausalLM(str(model), max_new_tokens=8, tokens_per_microbatch=8192),
         env=MultiTurn(Shop, max_turns=MAX_TURNS),
         tasks=FromFunction(shop_visits),
         eval_tasks=0,
-        method=agent_q(iterations=8, branches=3, alpha=1.0, critic=no_critic),
+        method=agent_q(
+            iterations=24, branches=4, alpha=1.0, critic=no_critic, nll_coef=1.0, epochs=10
+        ),
         max_steps=ROUNDS,
         prompts_per_step=VISITS,
-        learning_rate=3e-3,
+        learning_rate=1e-3,
         seed=seed,
     )
 
@@ -158,7 +169,7 @@ def chat_recipe(model: str) -> Recipe:
     return toy_recipe(Path(), 0).replace(
         policy=CausalLM(model, max_new_tokens=8, stop_strings=("\n",), apply_chat_template=True),
         env=MultiTurn(Shop, max_turns=MAX_TURNS, role="user"),
-        method=agent_q(iterations=8, branches=3, epochs=1, minibatches=1),
+        method=agent_q(iterations=8, branches=3, epochs=1),
         learning_rate=1e-5,
         save_every=ROUNDS,
     )

@@ -8,6 +8,7 @@ python recipes/real/coat.py FOLDER [TASKS] --model PATH    # appends to FOLDER/c
 
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from random import Random
 from typing import Annotated
@@ -32,9 +33,14 @@ PLACES = ("barn", "cave", "shed", "tree", "well", "mill", "yard", "loft", "pond"
 MARKER = "####"
 EXTRACT = AfterMarker(MARKER)
 MAX_NEW_TOKENS = 48
+EXAMPLE = (
+    "Where does the animal of {name} sleep?\n"
+    "The animal of {name} is the {animal}. The {animal} sleeps in the {place}. #### {place}\n\n"
+)
 PROMPT = (
-    "Where does the animal of {name} sleep? First write which animal it is, in one line. Then write"
-    " where this animal sleeps, in one line. Last line: #### and the place, one word."
+    EXAMPLE.format(name="Zum", animal="frog", place="lake")
+    + EXAMPLE.format(name="Wex", animal="bear", place="wood")
+    + "Where does the animal of {name} sleep?\n"
 )
 
 
@@ -73,13 +79,13 @@ def write_facts(folder: Path) -> Path:
 
 def strategies(file: Path) -> dict[str, TurnStrategy]:
     """The strategies that are compared; the first one is the baseline of the others."""
-    tree = MonteCarlo(iterations=4, branches=2, max_steps=4, max_step_tokens=24)
-    look_up = LookUp(KeywordSearch(str(file), top_k=3))
+    tree = MonteCarlo(4, 2, max_steps=4, max_step_tokens=16, step_end=".")
+    look_up = LookUp(KeywordSearch(str(file), top_k=3), form=" ({document})")
     return {
         "single": single_response,
         "vote of 4": Vote(4, EXTRACT),
         "tree": tree,
-        "tree that looks up": MonteCarlo(4, 2, 4, 24, associate=look_up),
+        "tree that looks up": replace(tree, associate=look_up),
     }
 
 
