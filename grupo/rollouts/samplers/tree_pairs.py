@@ -84,7 +84,8 @@ def _trained_from(actor: Actor, rollout: Rollout, shared: int) -> Rollout:
             step, items=step.items[:shared], logp=step.logp[:shared], text=text, in_loss=False
         )
         turns.append((observation, replace(common, finish_reason="length")))
-        rest = {"items": step.items[shared:], "logp": step.logp[shared:], "observation": ()}
+        begins = {"observation": (), "resets_context": False, "rewrites_history": False}
+        rest = {"items": step.items[shared:], "logp": step.logp[shared:], **begins}
         observation, step = "", replace(step, **rest, text=step.text[len(text) :])
     return replace(rollout, turns=(*turns, (observation, step)))
 

@@ -104,7 +104,8 @@ def mean_logp(before: Rollout, candidate: Rollout) -> float:
 class ByHead:
     """The candidate for which an auxiliary head of the policy predicts the largest value.
 
-    The head reads each candidate once more. Of equal candidates the earliest one is chosen.
+    The head reads each candidate once more, before its last token: the last state that heads are
+    trained in. Of equal candidates the earliest one is chosen.
 
     Args:
         head: Name of a head that the policy was trained with, such as "score".
@@ -118,8 +119,7 @@ class ByHead:
         return (self.head,)
 
     async def __call__(self, actor: Actor, before: Rollout, candidates: Sequence[Rollout]) -> int:
-        predictions = (actor.predict_head(rollout, self.head) for rollout in candidates)
-        values = await asyncio.gather(*predictions)
+        values = await head_values(actor, candidates, self.head)
         return values.index(max(values))
 
 
@@ -146,8 +146,7 @@ class HeadVote:
         return (self.head,)
 
     async def __call__(self, actor: Actor, before: Rollout, candidates: Sequence[Rollout]) -> int:
-        states = [_before_last_token(actor, rollout) for rollout in candidates]
-        values = await asyncio.gather(*(actor.predict_head(state, self.head) for state in states))
+        values = await head_values(actor, candidates, self.head)
         answers = [self.extract(text_since(before, rollout)) or None for rollout in candidates]
         return best_weighted(answers, values)
 
@@ -165,6 +164,12 @@ def best_weighted(answers: Sequence[Hashable | None], weights: Sequence[float]) 
     for key, weight in zip(keys, weights, strict=True):
         votes[key] = votes.get(key, 0.0) + max(0.0, weight)
     return max(range(len(keys)), key=lambda i: (votes[keys[i]], weights[i]))
+
+
+async def head_values(actor: Actor, candidates: Sequence[Rollout], head: str) -> Sequence[float]:
+    """The predictions of a head before the last token of each candidate."""
+    states = [_before_last_token(actor, rollout) for rollout in candidates]
+    return await asyncio.gather(*(actor.predict_head(state, head) for state in states))
 
 
 def _before_last_token(actor: Actor, rollout: Rollout) -> Rollout:
