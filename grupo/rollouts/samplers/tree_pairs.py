@@ -105,7 +105,7 @@ PAPER = Paper(
     missing=(
         "The policy's evaluation of its own steps, which the release adds to the outcome.",
         "Rewards of steps and their discounted back-up in the search: back_up_discounted is tested,"
-        " the sampler backs up means.",
+        " and the search backs up means.",
         "The loss as a method of its own: Method(sampler=TreePairs(), loss=SiblingPreference()).",
         "The comparison with GRPO at equal tokens, and any run of a pretrained model.",
     ),
