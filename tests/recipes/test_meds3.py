@@ -1,4 +1,4 @@
-"""MedS3: labels of steps, the loss of the head and its choices by hand; a short run of all stages."""
+"""MedS3: labels of steps, loss and choices of the head by hand; a short run of all stages."""
 
 import asyncio
 from dataclasses import dataclass, replace
