@@ -1,6 +1,7 @@
-"""Checks of turn strategies before a run: heads, roles, and rewards that a choice reads."""
+"""Checks of turn strategies before a run: heads, roles, files, context, and rewards of choices."""
 
 from collections.abc import Iterable
+from typing import Protocol, runtime_checkable
 
 from grupo.core.aux_heads import ReadsHeads
 from grupo.core.component import component_fields, is_component, to_code, walk
@@ -10,12 +11,22 @@ from grupo.core.requires import merged_provides
 from grupo.core.types import Task
 from grupo.envs import RewardTerm
 from grupo.models.multi_policy_spec import RolePolicy
+from grupo.models.prompt_limit import read_prompt_limit
 from grupo.recipe import Recipe
 from grupo.rewards.by_column import task_validators
 from grupo.rewards.choices import ByReward
-from grupo.rollouts.turns import Vote
+from grupo.rollouts.turns import MonteCarlo, Vote
 from grupo.rollouts.turns.choices import MostVoted
 from grupo.util.errors import ConfigError, suggest
+
+
+@runtime_checkable
+class SelfChecking(Protocol):
+    """A component that needs something of the machine, such as a device or a folder."""
+
+    def check(self) -> None:
+        """Raise `ConfigError` if the machine lacks it."""
+        ...
 
 
 def check_strategy(field: str, strategy: TurnStrategy, recipe: Recipe) -> None:
@@ -27,6 +38,7 @@ def check_strategy(field: str, strategy: TurnStrategy, recipe: Recipe) -> None:
         recipe: Its method has the heads, and its policy the roles.
     """
     check_heads(field, strategy, recipe)
+    _check_room(field, strategy, recipe)
     roles = [part.name for part in walk(recipe.policy) if isinstance(part, RolePolicy)]
     for role in sorted(merged_provides(strategy).roles):
         if role not in roles:
@@ -35,9 +47,25 @@ def check_strategy(field: str, strategy: TurnStrategy, recipe: Recipe) -> None:
                 f" {suggest(role, roles)} Or leave the role out: the policy itself replies."
             )
     for part in walk(strategy):
+        if isinstance(part, SelfChecking):
+            part.check()
         if isinstance(part, ByReward):
             for validator in task_validators(part):
                 validator.validate_tasks([Task("choice", "")])
+
+
+def _check_room(field: str, strategy: TurnStrategy, recipe: Recipe) -> None:
+    """Raise `ConfigError` for a search tree whose deepest answer no context of the model holds."""
+    trees = [part for part in walk(strategy) if isinstance(part, MonteCarlo)]
+    limit = read_prompt_limit(recipe.policy) if trees else None
+    for tree in trees:
+        if limit and tree.most_tokens >= limit.context_length:
+            raise ConfigError(
+                f"{field}: {to_code(tree)}, whose answers may have {tree.most_tokens:,} tokens in"
+                f" {tree.max_steps} steps of {tree.max_step_tokens}; the model's context has"
+                f" {limit.context_length:,}, with the prompt. Allowed: a product of max_steps and"
+                f" max_step_tokens below {limit.context_length:,}."
+            )
 
 
 def check_heads(field: str, root: object, recipe: Recipe) -> None:

@@ -13,7 +13,7 @@ from grupo.algo.minibatches import Updates
 from grupo.config.answer_length import check_answer_length
 from grupo.config.given_answers import check_given_answers
 from grupo.config.staleness import check_staleness
-from grupo.config.strategies import check_heads, check_strategy
+from grupo.config.strategies import SelfChecking, check_heads, check_strategy
 from grupo.config.supervised import check_supervised
 from grupo.config.validate_kinds import check_kinds
 from grupo.config.validate_rewards import check_reward_range
@@ -42,15 +42,6 @@ from grupo.util.loader_errors import loader_errors
 
 MAX_STEPS_CHECKED = 200  # steps at which schedules are resolved before the run
 MAX_TASKS_CHECKED = 2000  # tasks of a source that are validated; of most sources, all
-
-
-@runtime_checkable
-class SelfChecking(Protocol):
-    """A component that needs something of the machine, such as a device or a folder."""
-
-    def check(self) -> None:
-        """Raise `ConfigError` if the machine lacks it."""
-        ...
 
 
 @runtime_checkable

@@ -107,6 +107,29 @@ def backed_up(node: Node[StateT]) -> float:
     return node.q
 
 
+@component
+class CriticUCT:
+    """V + c sqrt(ln N_parent / (1 + N)), V the mixture of Q and the critic's value.
+
+    A step without visits has a finite priority, so that the critic decides which one is tried
+    first. Source: Agent Q, Putta et al., arXiv:2408.07199.
+
+    Args:
+        exploration: c.
+        value: The mixture V.
+
+    >>> CriticUCT(1.0)(Node("a", visits=3, q=1.0, critic=0.5), Node("root", visits=1))
+    0.75
+    """
+
+    exploration: NonNegativeFloat = 1.0
+    value: MixedValue = MixedValue()
+
+    def __call__(self, node: Node[StateT], parent: Node[StateT]) -> float:
+        bonus = sqrt(log(max(1, parent.visits)) / (1 + node.visits))
+        return self.value(node) + self.exploration * bonus
+
+
 def select(root: Node[StateT], priority: Priority[StateT]) -> list[Node[StateT]]:
     """The path from the root to a leaf, by the child of highest priority; ties take the first."""
     path = [root]
@@ -173,6 +196,13 @@ def best_path(root: Node[StateT], value: NodeValue[StateT] = backed_up) -> list[
     while visited := [child for child in path[-1].children if child.visits]:
         path.append(max(visited, key=value))
     return path
+
+
+def nodes(root: Node[StateT]) -> Iterator[Node[StateT]]:
+    """All nodes of a tree, each before its children."""
+    yield root
+    for child in root.children:
+        yield from nodes(child)
 
 
 def sibling_pairs(

@@ -9,10 +9,10 @@ from grupo.core.interfaces import Actor
 from grupo.core.types import Rollout, Task
 from grupo.core.usage import add_external_usage
 from grupo.rewards.base import Reward, RewardValue
-from grupo.rollouts.turns.choices import ByHead, Likeliest, MostVoted
+from grupo.rollouts.turns.choices import ByHead, HeadVote, Likeliest, MostVoted
 from grupo.util.errors import ConfigError
 
-__all__ = ["ByHead", "ByReward", "Likeliest", "MostVoted"]
+__all__ = ["ByHead", "ByReward", "HeadVote", "Likeliest", "MostVoted"]
 
 
 @component

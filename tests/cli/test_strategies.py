@@ -67,6 +67,15 @@ def test_a_vote_shows_its_attempts(grupo):
         (["--strategy", "BestOf(2, ByHead('score'))"], "the policy has no head 'score'"),
         (["--strategy", "StepBeam('scores')"], "the policy has no head 'scores'"),
         (["--strategy", "ValueGuided((('value', 1.0),))"], "the policy has no head 'value'"),
+        (["--strategy", "MonteCarlo(6, 3, 5, 16)"], "may have 80 tokens in 5 steps of 16"),
+        (
+            ["--strategy", "MonteCarlo(1, 1, 1, 4, associate=LookUp(KeywordSearch('none.txt')))"],
+            "path: 'none.txt' is not a file. Allowed: a text file of documents.",
+        ),
+        (
+            ["--strategy", "MonteCarlo(associate=LookUp('a.txt'))"],
+            "search of LookUp: 'a.txt' does not fit. Allowed: KeywordSearch(…).",
+        ),
         (["--strategy", "Revised(role='critic')"], "a policy of the role 'critic'"),
         (["--strategy", "Revised(ask='{answer}')"], "Revised.ask: '{answer}' lacks {task}."),
         (["--strategy", "single", "--strategy", "single"], "strategy: one is given twice"),

@@ -7,6 +7,7 @@ import pytest
 from grupo.core.search_tree import (
     PUCT,
     UCT,
+    CriticUCT,
     MixedValue,
     Node,
     back_up_discounted,
@@ -14,6 +15,7 @@ from grupo.core.search_tree import (
     best_path,
     expand,
     extreme_pairs,
+    nodes,
     select,
     sibling_pairs,
 )
@@ -139,3 +141,16 @@ def test_search_finds_the_one_rewarded_leaf_of_a_binary_tree():
             path.append(leaf.children[0])
         back_up_mean(path, outcome(path[-1].state))
     assert states(best_path(root)) == ["", "1", "10", "101"]
+
+
+def test_priority_of_agent_q_mixes_the_critic_and_is_finite_without_visits():
+    # 0.5 * 0.8 + 0.5 * 0.6 + 2 sqrt(ln 4 / (1 + 3))
+    priority = CriticUCT(2.0, MixedValue(0.5))
+    node = Node("a", q=0.8, critic=0.6, visits=3)
+    assert priority(node, Node("root", visits=4)) == pytest.approx(0.7 + 2 * sqrt(log(4) / 4))
+    assert priority(Node("b", critic=0.6), Node("root")) == pytest.approx(0.3)
+
+
+def test_nodes_are_listed_before_their_children():
+    root = Node("root", children=[Node("a", children=[Node("aa")]), Node("b")])
+    assert states(nodes(root)) == ["root", "a", "aa", "b"]

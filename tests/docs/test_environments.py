@@ -4,7 +4,8 @@ import re
 
 import pytest
 
-from grupo.config.validate import SelfChecking, check_recipe
+from grupo.config.strategies import SelfChecking
+from grupo.config.validate import check_recipe
 from grupo.core.component import walk
 from grupo.models.causal_lm import CausalLM
 from grupo.recipe import Recipe

@@ -1,4 +1,4 @@
-"""Losses of value heads: the critic of PPO and its variants, and a predictor of success.
+"""Losses of value heads: the critic of PPO and its variants, predictors of success and of steps.
 
 V is the output `pi["value"]` of the value head, V_old its output when the batch was generated.
 """
@@ -7,6 +7,7 @@ import torch
 from torch.nn.functional import softplus
 
 from grupo.algo.losses.base import Loss
+from grupo.core.aux_heads import FeatureHead
 from grupo.core.batch import Batch, PerAction, Signals
 from grupo.core.component import component
 from grupo.core.numbers import NonNegative
@@ -94,3 +95,39 @@ class QualityLoss(Loss):
         q = pi["quality"]
         r = batch.reward[batch.rollout, None].to(q)
         return (softplus(q) - r * q) * (batch.signals["step/score_position"] > 0)
+
+
+@component
+class StepValueLoss(Loss):
+    """(V - v)^2 behind each step whose value v was measured, else 0, (N, T).
+
+    V is the output of a head, v the signal `step/prefix_value`, where `step/prefix_cut` is 1.
+    A sampler such as `TreeAnswers` sets both. The head is a process reward model with soft labels.
+    Source: MedS3, Jiang et al., arXiv:2501.12051.
+
+    Args:
+        head: the head.
+
+    >>> from grupo.core.aux_heads import LinearHead
+    >>> from grupo.testing.batches import make_batch
+    >>> steps = {"step/prefix_cut": [[1.0, 0.0]], "step/prefix_value": [[0.75, 0.0]]}
+    >>> batch = make_batch(group=[0], reward=[1.0], length=[2], signals=steps)
+    >>> pi = Signals(process=torch.tensor([[0.25, 9.0]]))
+    >>> StepValueLoss(LinearHead("process"))(pi, batch).tolist()
+    [[0.25, 0.0]]
+    """
+
+    head: FeatureHead
+
+    @property
+    def requires(self) -> Requires:
+        return Requires(
+            signals=("step/prefix_value", "step/prefix_cut"),
+            recomputed_signals=(self.head.name,),
+            heads=(self.head,),
+        )
+
+    def __call__(self, pi: Signals, batch: Batch) -> PerAction:
+        V = pi[self.head.name]
+        error = V - batch.signals["step/prefix_value"].to(V)
+        return error**2 * (batch.signals["step/prefix_cut"] > 0)

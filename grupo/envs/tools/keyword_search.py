@@ -8,6 +8,8 @@ from grupo.core.ranges import PositiveInt
 from grupo.util.bm25 import Bm25
 from grupo.util.errors import ConfigError
 
+__all__ = ["KeywordSearch"]
+
 
 @component
 class KeywordSearch:

@@ -61,6 +61,7 @@ from grupo.rollouts.samplers.synthesis import SynthesizedTasks
 from grupo.rollouts.samplers.tagged import TaggedDemonstrations, add_tags, without_tags
 from grupo.rollouts.samplers.teacher_feedback import TeacherFeedback
 from grupo.rollouts.samplers.thought_dropout import ThoughtDropout, without_thoughts
+from grupo.rollouts.samplers.tree_answers import TreeAnswers
 from grupo.rollouts.samplers.tree_pairs import TreePairs
 from grupo.rollouts.samplers.trimmed_thinking import TrimmedThinking
 from grupo.rollouts.samplers.windowed import WindowSampler
@@ -133,6 +134,7 @@ __all__ = [
     "TeacherFeedback",
     "TextFlaws",
     "ThoughtDropout",
+    "TreeAnswers",
     "TreePairs",
     "TrimmedThinking",
     "WindowSampler",

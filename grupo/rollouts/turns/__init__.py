@@ -4,6 +4,7 @@ from grupo.core.interfaces import single_response
 from grupo.rollouts.turns.best_of import BestOf, Vote
 from grupo.rollouts.turns.chunked_thinking import ChunkedThinking
 from grupo.rollouts.turns.forced_start import ForcedStart
+from grupo.rollouts.turns.monte_carlo import MonteCarlo
 from grupo.rollouts.turns.revised import Revised
 from grupo.rollouts.turns.step_beam import StepBeam
 from grupo.rollouts.turns.thinking_budget import ThinkingBudget
@@ -13,6 +14,7 @@ __all__ = [
     "BestOf",
     "ChunkedThinking",
     "ForcedStart",
+    "MonteCarlo",
     "Revised",
     "StepBeam",
     "ThinkingBudget",

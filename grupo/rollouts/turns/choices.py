@@ -104,7 +104,8 @@ def mean_logp(before: Rollout, candidate: Rollout) -> float:
 class ByHead:
     """The candidate for which an auxiliary head of the policy predicts the largest value.
 
-    The head reads each candidate once more. Of equal candidates the earliest one is chosen.
+    The head reads each candidate once more, before its last token: the last state that heads are
+    trained in. Of equal candidates the earliest one is chosen.
 
     Args:
         head: Name of a head that the policy was trained with, such as "score".
@@ -118,9 +119,63 @@ class ByHead:
         return (self.head,)
 
     async def __call__(self, actor: Actor, before: Rollout, candidates: Sequence[Rollout]) -> int:
-        predictions = (actor.predict_head(rollout, self.head) for rollout in candidates)
-        values = await asyncio.gather(*predictions)
+        values = await head_values(actor, candidates, self.head)
         return values.index(max(values))
+
+
+@component
+class HeadVote:
+    """The candidate whose answer has the largest sum of a head's predictions: a weighted vote.
+
+    Candidates with the same answer add their predictions; those below 0 count 0. A candidate
+    without an answer votes for itself. Of the candidates with the winning answer, the one of
+    largest prediction is chosen. The head reads each candidate before its last token, the last one
+    that heads are trained on. MedS3, Jiang et al., 2025, arXiv:2501.12051.
+
+    Args:
+        head: Name of a head that the policy was trained with, such as "process".
+        extract: Finds the answer in the text of the turn.
+    """
+
+    head: NonEmptyString = "process"
+    extract: Extractor = final_answer
+
+    @property
+    def read_heads(self) -> tuple[str, ...]:
+        """The name of the head."""
+        return (self.head,)
+
+    async def __call__(self, actor: Actor, before: Rollout, candidates: Sequence[Rollout]) -> int:
+        values = await head_values(actor, candidates, self.head)
+        answers = [self.extract(text_since(before, rollout)) or None for rollout in candidates]
+        return best_weighted(answers, values)
+
+
+def best_weighted(answers: Sequence[Hashable | None], weights: Sequence[float]) -> int:
+    """Index of the largest weight among those of the answer with the largest sum of weights.
+
+    >>> best_weighted(["a", "b", "b"], [0.75, 0.5, 0.25]), best_weighted(["a", "b"], [0.75, 0.25])
+    (0, 0)
+    >>> best_weighted(["a", "b", "b"], [0.75, 0.5, 0.5]), best_weighted([None, None], [0.25, 0.75])
+    (1, 1)
+    """
+    keys = [(answer, i if answer is None else -1) for i, answer in enumerate(answers)]
+    votes: dict[Hashable, float] = {}
+    for key, weight in zip(keys, weights, strict=True):
+        votes[key] = votes.get(key, 0.0) + max(0.0, weight)
+    return max(range(len(keys)), key=lambda i: (votes[keys[i]], weights[i]))
+
+
+async def head_values(actor: Actor, candidates: Sequence[Rollout], head: str) -> Sequence[float]:
+    """The predictions of a head before the last token of each candidate."""
+    states = [_before_last_token(actor, rollout) for rollout in candidates]
+    return await asyncio.gather(*(actor.predict_head(state, head) for state in states))
+
+
+def _before_last_token(actor: Actor, rollout: Rollout) -> Rollout:
+    """The rollout without the last token of its answer; whole if the answer has no token."""
+    count = len(rollout.last_response.items)
+    return actor.truncate(rollout, count - 1) if count else rollout
 
 
 def text_since(before: Rollout, rollout: Rollout) -> str:

@@ -11,6 +11,8 @@ import pytest
 
 import grupo
 from grupo.core.interfaces import Actor, single_response
+from grupo.core.search_tree import CriticUCT
+from grupo.core.sibling_rules import AllSiblings
 from grupo.core.types import Group, Observation, Rollout, Task
 from grupo.models.causal_lm import CausalLM
 from grupo.models.multi_policy import LoadedMultiPolicy
@@ -61,6 +63,7 @@ from grupo.rollouts.samplers import (
     TaggedDemonstrations,
     TeacherFeedback,
     TextFlaws,
+    TreeAnswers,
     TreePairs,
     TrimmedThinking,
     WindowSampler,
@@ -81,15 +84,18 @@ from grupo.rollouts.samplers import (
 from grupo.rollouts.samplers.kept_answers import best_replaces_first, replace_all
 from grupo.rollouts.samplers.pruning import BetaBin
 from grupo.rollouts.samplers.self_hint import HintPrompt
+from grupo.rollouts.samplers.step_critics import SelfRanking
 from grupo.rollouts.samplers.trained_prompts import recited
 from grupo.rollouts.turns import (
     BestOf,
     ChunkedThinking,
     ForcedStart,
+    MonteCarlo,
     Revised,
     ThinkingBudget,
     Vote,
 )
+from grupo.rollouts.turns.associations import Association
 from grupo.toy.multi_turn_lm import MultiTurnDemonstrations
 from grupo.util.event_loop import run_coroutine
 from tests.helpers.drawing_engine import DrawingEngine
@@ -106,12 +112,19 @@ from tests.helpers.token_counts import (
 
 __all__ = ["engine", "folder", "policy"]  # fixtures
 
+
+def associated(step: str, known: str) -> Association:
+    """The same text after each step."""
+    return Association(",")
+
+
 PACKAGE = Path(grupo.__file__).parent
 TURN_STRATEGIES = {
     "single_response": GroupSampler(2),
     "BestOf": GroupSampler(2, BestOf(2)),
     "ChunkedThinking": GroupSampler(2, ChunkedThinking(6, 1, 2, 3)),
     "ForcedStart": GroupSampler(2, ForcedStart(",")),
+    "MonteCarlo": GroupSampler(2, MonteCarlo(3, 2, 2, 6, ",", associate=associated)),
     "Revised": GroupSampler(
         2, Revised(2, guide="{task} {answer}", stop="{task} {answer}", ask="{task}{answer}{guide}")
     ),
@@ -181,7 +194,9 @@ PLAIN: Mapping[str, Sampler] = {
     "TeacherFeedback": TeacherFeedback(2, share=1.0, request="R{answer}"),
     "TrimmedThinking": TrimmedThinking((",", "a"), 2, 0.5, "", STOP),
     "ReviewPairs": ReviewPairs(2, "R{answer}", "S{review}"),
+    "TreeAnswers": TreeAnswers(4, 2, 2, STOP),
     "TreePairs": TreePairs(4, 2, 2, STOP),
+    "TreePairs of turns": TreePairs(4, 2, 2, "", CriticUCT(), SelfRanking(), AllSiblings(0.0)),
     "WindowSampler": WindowSampler(2, 3, 8),
     "WithAnswerSpan": WithAnswerSpan(GroupSampler(2), ",", "b"),
     "WithFirstAnswerLength": WithFirstAnswerLength(GroupSampler(2), ","),

@@ -63,9 +63,15 @@ def test_an_engine_without_log_probabilities_is_refused():
         choose(Likeliest(), [rollout])
 
 
-def test_a_head_chooses_the_largest_prediction():
+def test_a_head_that_reads_answers_before_their_last_token_chooses_the_largest_prediction():
     class Critic:
+        def truncate(self, rollout, num_items):
+            *before, (observation, last) = rollout.turns
+            assert num_items == len(last.items) - 1
+            return replace(rollout, turns=(*before, (observation, replace(last, items=()))))
+
         async def predict_head(self, rollout, head):
+            assert rollout.last_response.items == ()  # without the last and only token
             return {"score": float(len(rollout.text))}[head]
 
     assert choose(ByHead("score"), candidates("a", "abc", "abd"), Critic()) == 1

@@ -1,0 +1,175 @@
+"""Tree search over the steps of an answer, which may look something up. CoAT, arXiv:2502.02390."""
+
+import asyncio
+from dataclasses import dataclass, field
+from typing import Any
+
+from grupo.core.component import component
+from grupo.core.interfaces import Actor
+from grupo.core.paper import Paper, Source
+from grupo.core.prompt_text import prompt_as_text
+from grupo.core.ranges import NonEmptyString, NonNegativeFloat, PositiveInt
+from grupo.core.requires import Provides
+from grupo.core.search_tree import UCT, Node, Path, back_up_mean, best_path, expand, select
+from grupo.core.types import Observation, Rollout
+from grupo.core.usage import add_external_usage
+from grupo.rollouts.turns.associations import Associate, Association, no_association
+from grupo.rollouts.turns.best_of import as_chosen
+from grupo.rollouts.turns.choices import text_since
+from grupo.rollouts.turns.forced_start import append_forced
+from grupo.rollouts.turns.step_scores import StepScore, probability
+
+
+@dataclass(frozen=True)
+class _Answer:
+    """An answer so far; answers of the same items are the same state.
+
+    Args:
+        items: Items of the steps and of what they are associated with.
+        rollout: Ends with the answer.
+        is_open: The policy has not ended the answer.
+        goes_on: It has room for a further step.
+        quality: That of the last association.
+    """
+
+    items: tuple[Any, ...] = ()
+    rollout: Rollout = field(default=Rollout(), compare=False)
+    is_open: bool = field(default=True, compare=False)
+    goes_on: bool = field(default=True, compare=False)
+    quality: float = field(default=0.0, compare=False)
+
+
+@component
+class MonteCarlo:
+    """Monte Carlo tree search over the steps of an answer; a step may look something up.
+
+    An iteration selects a leaf by UCT, samples the steps that may follow it, adds to each open step
+    the text that `associate` finds for it, values each by F + beta A, and backs the values up. F is
+    the score of the steps, A the quality of the association. The answer is the finished one of
+    highest F + beta A; without a finished one, the best path is continued by the policy. It is
+    marked as not `sampled`, because it was chosen. Associated texts are forced: neither generated
+    nor trained on.
+
+    The usage counts `tree/expansions`; `tree/alike`, expansions whose steps were all alike;
+    `tree/associated`, the added texts; `tree/no_room`, steps for which the context had no room; and
+    `tree/unfinished`, searches without a finished answer when a limit ended them.
+
+    Args:
+        iterations: Largest number of expansions.
+        branches: Number of steps that are sampled from a node; alike steps are one.
+        max_steps: Largest number of steps of an answer in the tree.
+        max_step_tokens: Largest number of tokens of a step.
+        step_end: Text that ends a step.
+        score: F, scores the steps so far.
+        associate: Finds the text that is added to a step.
+        beta: Weight of the association's quality.
+        priority: Chooses the child to follow.
+    """
+
+    iterations: PositiveInt = 8
+    branches: PositiveInt = 3
+    max_steps: PositiveInt = 6
+    max_step_tokens: PositiveInt = 64
+    step_end: NonEmptyString = "\n"
+    score: StepScore = probability
+    associate: Associate = no_association
+    beta: NonNegativeFloat = 0.1
+    priority: UCT = UCT()
+
+    provides = Provides(given=True)
+
+    @property
+    def most_tokens(self) -> int:
+        """Largest number of tokens that the steps of an answer in the tree may have."""
+        return self.max_steps * self.max_step_tokens
+
+    async def __call__(self, actor: Actor, rollout: Rollout, observation: Observation) -> Rollout:
+        root = Node(_Answer(rollout=rollout))
+        finished: list[Node[_Answer]] = []
+        for number in range(self.iterations):
+            path = select(root, self.priority)
+            if path[-1].is_terminal:  # a further visit, so that its siblings get their turn
+                back_up_mean(path, path[-1].value)
+                continue
+            forked = actor.fork("expansion", len(rollout.turns), number)
+            await self._expand(forked, rollout, observation, path)
+            for child in path[-1].children:
+                back_up_mean([*path, child], await self._value(actor, rollout, child.state))
+            finished += [child for child in path[-1].children if not child.state.is_open]
+        if finished:
+            answer = max(finished, key=lambda node: node.value).state.rollout
+        else:
+            add_external_usage({"tree/unfinished": 1.0})
+            best = best_path(root)[-1].state.rollout
+            answer = best.append_turn("", await actor.fork("rest", len(rollout.turns))(best, ""))
+        return as_chosen(rollout, answer)
+
+    async def _expand(
+        self, actor: Actor, start: Rollout, observation: Observation, path: Path[_Answer]
+    ) -> None:
+        """Give the leaf of a path its children, with their associations."""
+        leaf = path[-1]
+        stepping = actor.with_stop(self.step_end, max_new_tokens=self.max_step_tokens)
+        shown = observation if len(path) == 1 else ""
+        steps = await asyncio.gather(
+            *(stepping.fork("step", i)(leaf.state.rollout, shown) for i in range(self.branches))
+        )
+        children = [
+            await self._child(actor, start, leaf.state.rollout.append_turn(shown, step))
+            for step in {step.items: step for step in steps}.values()
+        ]
+        is_last = len(path) >= self.max_steps
+        expand(leaf, [Node(x, is_terminal=is_last or not x.goes_on) for x in children])
+        is_alike = len(children) == 1 and self.branches > 1
+        add_external_usage({"tree/expansions": 1.0, "tree/alike": float(is_alike)})
+
+    async def _child(self, actor: Actor, start: Rollout, rollout: Rollout) -> _Answer:
+        """The answer after a step, with what is associated with the step."""
+        step = rollout.last_response
+        ends_step = step.finish_reason == "stop" and self.step_end in step.text
+        is_open = ends_step or step.finish_reason == "length"
+        found = Association()
+        if ends_step:
+            observation = rollout.turns[len(start.turns)][0]
+            known = prompt_as_text(observation) + text_since(start, rollout)
+            found = self.associate(step.text.strip(), known)
+        if found.text:
+            rollout = await append_forced(actor, rollout, "", found.text)
+        counts = {"tree/associated": bool(found.text), "tree/no_room": not step.items}
+        add_external_usage({name: float(count) for name, count in counts.items()})
+        new = [response for _, response in rollout.turns[len(start.turns) :]]
+        items = tuple(item for response in new for item in response.items)
+        return _Answer(items, rollout, is_open, is_open and bool(step.items), found.quality)
+
+    async def _value(self, actor: Actor, start: Rollout, answer: _Answer) -> float:
+        """F + beta A."""
+        return await self.score(actor, start, answer.rollout) + self.beta * answer.quality
+
+
+PAPER = Paper(
+    title="CoAT: Chain-of-Associated-Thoughts Framework for Enhancing Large Language Models"
+    " Reasoning",
+    use="Answers have steps, and facts that a step needs can be looked up.",
+    tags=("tree", "hints"),
+    kind="evaluation",
+    catalogue=("coat",),
+    checked=("golden", "run"),
+    source=Source(
+        "abstract",
+        "arXiv:2502.02390, abstract, and a summary with the formula of the associative memory;"
+        " the value F_g + beta F_a is the catalogue's, from memory. No released code was found",
+    ),
+    missing=(
+        "Associations that the language model writes itself.",
+        "Scores by a language model: F is the mean probability of the tokens, or a head.",
+        "HotpotQA and MuSiQue.",
+    ),
+    deviations=(
+        "beta is 0.1, and the quality of an association is the share of the step's words in it.",
+        "The answer is the finished one of highest value; the paper follows the best path.",
+    ),
+    shown=(
+        "tests/rollouts/turns/test_monte_carlo.py"
+        "::test_a_fact_that_is_looked_up_is_found_and_never_without_association",
+    ),
+)

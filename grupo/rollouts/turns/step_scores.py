@@ -1,0 +1,57 @@
+"""Scores of partial answers: how good the steps so far are, without the task's answer."""
+
+from math import exp
+from typing import Protocol
+
+from grupo.core.component import component
+from grupo.core.interfaces import Actor
+from grupo.core.protocols import implemented_in
+from grupo.core.ranges import NonEmptyString
+from grupo.core.types import Rollout
+from grupo.rollouts.turns.choices import mean_logp
+
+__all__ = ["HeadValue", "StepScore", "probability"]
+
+
+@implemented_in("grupo.rollouts.turns.step_scores")
+class StepScore(Protocol):
+    """Scores a partial or finished answer."""
+
+    async def __call__(self, actor: Actor, before: Rollout, rollout: Rollout, /) -> float:
+        """The score.
+
+        Args:
+            actor: The policy.
+            before: The rollout before the turn.
+            rollout: The rollout with the steps of the answer.
+        """
+        ...
+
+
+async def probability(actor: Actor, before: Rollout, rollout: Rollout) -> float:
+    """exp of the mean log-probability of the tokens that the policy sampled, in [0, 1]."""
+    return exp(mean_logp(before, rollout))
+
+
+@component
+class HeadValue:
+    """The output of an auxiliary head of the policy behind the steps.
+
+    A finished answer is read before its last token, the last one that heads are trained on.
+
+    Args:
+        head: Name of the head.
+    """
+
+    head: NonEmptyString = "value"
+
+    @property
+    def read_heads(self) -> tuple[str, ...]:
+        """The name of the head."""
+        return (self.head,)
+
+    async def __call__(self, actor: Actor, before: Rollout, rollout: Rollout) -> float:
+        last = rollout.last_response
+        is_finished = last.finish_reason != "stop" and len(last.items) > 1
+        state = actor.truncate(rollout, len(last.items) - 1) if is_finished else rollout
+        return await actor.predict_head(state, self.head)
