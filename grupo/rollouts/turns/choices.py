@@ -104,7 +104,7 @@ def mean_logp(before: Rollout, candidate: Rollout) -> float:
 class ByHead:
     """The candidate for which an auxiliary head of the policy predicts the largest value.
 
-    The head reads each candidate once more. Of equal candidates the earliest one is chosen.
+    The head reads what the cache lacks of each candidate. Of equal candidates the earliest one is chosen.
 
     Args:
         head: Name of a head that the policy was trained with, such as "score".
