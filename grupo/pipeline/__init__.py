@@ -8,6 +8,7 @@ from grupo.pipeline.role_chains import JoinedRoleChains
 from grupo.pipeline.run import resume_pipeline, run_pipeline
 from grupo.pipeline.sources import CollectedTasks, SurveyedTasks
 from grupo.pipeline.stages import CollectStage, ExportStage, Stage, SurveyStage
+from grupo.pipeline.strategy_rows import answers, answers_against_rejected
 from grupo.pipeline.verified_loop import verified_loop
 from grupo.pipeline.verified_pairs import VerifiedPairs
 
@@ -25,6 +26,8 @@ __all__ = [
     "SurveyedTasks",
     "VerifiedPairs",
     "WeightMerge",
+    "answers",
+    "answers_against_rejected",
     "best_against_worst",
     "best_against_worst_in_context",
     "linear",

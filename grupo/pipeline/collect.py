@@ -1,6 +1,7 @@
 """Samples rollouts and writes them as tasks: `completion` for SFT, `chosen`/`rejected` for DPO."""
 
 import json
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -11,10 +12,12 @@ from grupo.config.tool_formats import with_tool_formats
 from grupo.core.media import Media
 from grupo.core.response_use import generation_only
 from grupo.core.types import Group, Rollout, Task
+from grupo.core.usage import count_external_usage
 from grupo.distributed.base import Ranks
 from grupo.distributed.exchange import exchange_json, sum_counts
 from grupo.distributed.phase import Phase
 from grupo.pipeline.data_stage import new_data_file, sampling_inputs
+from grupo.pipeline.strategy_rows import WithRejected
 from grupo.recipe import Recipe
 from grupo.rollouts.evaluate import sample_groups
 from grupo.rollouts.samplers import FixedGroupSize, GroupSampler, Sampler
@@ -32,15 +35,20 @@ RowsOfGroup = Callable[[Sequence[Rollout], Callable[[Rollout], bool]], Sequence[
 
 @dataclass(frozen=True)
 class SampledGroups:
-    """The groups of a stage, and the number of tokens generated for them.
+    """The groups of a stage, and what they cost.
 
     Args:
         groups: A group for each task.
-        num_tokens: Number of generated tokens, also for rollouts that the sampler dropped.
+        generated: Number of generated tokens by role, also of rollouts that the sampler dropped and
+            of attempts that a turn strategy did not return.
+        read: Number of read tokens by role.
+        usage: Calls of other models, and counts of choices within the strategy, by name.
     """
 
     groups: Sequence[Group]
-    num_tokens: int
+    generated: Mapping[str, int]
+    read: Mapping[str, int]
+    usage: Mapping[str, float]
 
 
 class NothingCollectedError(CommandError):
@@ -130,23 +138,24 @@ def sample_collection(
         sampler: Generates the group of a task. None generates independent rollouts.
     """
     recipe = with_tool_formats(recipe)
-    sampler = sampler or GroupSampler(attempts, recipe.evaluation.turn_strategy)
+    sampler = sampler or GroupSampler(attempts, WithRejected(recipe.evaluation.turn_strategy))
     group_size = sampler.group_size if isinstance(sampler, FixedGroupSize) else 0
     tasks_at_once = max(1, ROLLOUTS_AT_ONCE // (group_size or attempts))
     groups: list[Group] = []
-    num_tokens = 0
+    counts = [Counter[str]() for _ in range(3)]  # generated, read, usage
     with sampling_inputs(recipe, max_tasks, callback, ranks) as inputs:
         for first in range(0, len(inputs.tasks), tasks_at_once):
             with generation_only():  # an actor made here keeps no activations for an update
                 actor = inputs.policy.actor(derive_key(recipe.seed, "collect", first))
             tasks = inputs.tasks[first : first + tasks_at_once]
             resized = [replace(task, group_size=0) for task in tasks]  # 0: the sampler's group size
-            groups += sample_groups(actor, recipe.env, resized, sampler, ranks)
-            counts = exchange_json(
-                ranks, actor.generated_tokens, Phase.ANSWERS_COLLECTED, "generate"
-            )
-            num_tokens += sum(sum_counts(counts).values())
-    return SampledGroups(groups, num_tokens)
+            with count_external_usage() as usage:
+                groups += sample_groups(actor, recipe.env, resized, sampler, ranks)
+            own = [actor.generated_tokens, actor.read_tokens, usage]
+            parts = exchange_json(ranks, own, Phase.ANSWERS_COLLECTED, "generate")
+            for total, counted in zip(counts, zip(*parts, strict=True), strict=True):
+                total.update(sum_counts(counted))
+    return SampledGroups(groups, *map(dict, counts))
 
 
 def write_collection(
@@ -163,7 +172,7 @@ def write_collection(
     Args:
         folder: The folder of the stage.
         recipe: The recipe of the stage.
-        sampled_groups: The groups, and the number of tokens generated for them.
+        sampled_groups: The groups, and what they cost.
         rows_of_group: Makes the rows of a group.
         callback: Receives a message about the result.
         seconds: Time in which the groups were generated, for the summary.
@@ -188,7 +197,11 @@ def write_collection(
         "seed": recipe.seed,
         "tasks": len(groups),
         "rows": len(lines),
-        "tokens": sampled_groups.num_tokens,
+        "tokens": sum(sampled_groups.generated.values()),
+        "read_tokens": sum(sampled_groups.read.values()),
+        "generated_by_role": sampled_groups.generated,
+        "read_by_role": sampled_groups.read,
+        "usage": sampled_groups.usage,
         "seconds": round(seconds, 2),
     }
     with new_data_file(folder / COLLECTION_FILE, summary) as path:

@@ -19,6 +19,7 @@ def from_data(data: Mapping[str, Any]) -> Rollout:
     values: dict[str, Any] = {**data}
     values["turns"] = tuple((as_observation(text), _response(x)) for text, x in data["turns"])
     values["step_values"] = {name: tuple(x) for name, x in data["step_values"].items()}
+    values["rejected"] = tuple(data["rejected"])
     values["seat"] = Seat(**data["seat"]) if data["seat"] else None
     return Rollout(**values)
 

@@ -7,10 +7,16 @@ from grupo.core.component import component
 from grupo.core.extract_answer import Extractor, final_answer
 from grupo.core.interfaces import Actor, TurnStrategy, single_response
 from grupo.core.numbers import PositiveInt
-from grupo.core.private_turns import add_private_turn
+from grupo.core.private_turns import add_private_turn, reject_answers
 from grupo.core.requires import Provides
 from grupo.core.types import Observation, Rollout
-from grupo.rollouts.turns.choices import CandidateChoice, Likeliest, MostVoted, text_since
+from grupo.rollouts.turns.choices import (
+    CandidateChoice,
+    Likeliest,
+    MostVoted,
+    RejectsSome,
+    text_since,
+)
 
 CHOSEN = Provides(given=True)  # a chosen answer is no sample: no ratio is taken of it
 
@@ -42,6 +48,11 @@ class BestOf:
         for i, candidate in enumerate(candidates):
             label = f"attempt {i + 1} of {self.n}" + ", chosen" * (i == index)
             add_private_turn(label, text_since(rollout, candidate))
+        if isinstance(self.by, RejectsSome):
+            rejected = self.by.rejected(rollout, candidates, index)
+        else:
+            rejected = [*candidates[:index], *candidates[index + 1 :]]
+        reject_answers(text_since(rollout, candidate) for candidate in rejected)
         return as_chosen(rollout, candidates[index])
 
 
