@@ -91,7 +91,7 @@ def _compare_strategies(
         draw_frontier(comparison, file)
     if comparison.errors:
         print_error(
-            f"Warning: a reward failed for {len(comparison.errors)} rollouts; they count as not"
+            f"Warning: {len(comparison.errors)} rollouts could not be scored; they count as not"
             f" solved: {comparison.errors[0]}"
         )
 

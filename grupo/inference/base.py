@@ -157,7 +157,7 @@ class Engine(Protocol):
 
 
 class ContextStates(NamedTuple):
-    """What a model computes of contexts.
+    """Hidden states that a model computes after contexts.
 
     Args:
         hidden: last hidden state after each context.

@@ -128,7 +128,7 @@ class LocalEngine:
     def prefill(
         self, lm_head: LMHead, prompts: Sequence[tuple[int, ...]]
     ) -> tuple[Tensor, list[list[int]]]:
-        """What `lm_head` computes at the end of each prompt, and the slots of its tokens."""
+        """Results of `lm_head` at the end of each prompt, and the slots of its tokens."""
         pairs = self.limits.prefill_pairs if self.backend.model.device.type == "cuda" else None
         return prefill_in_parts(self.backend, lm_head, self.prefix_cache, prompts, pairs)
 

@@ -2,22 +2,23 @@
 
 import json
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from grupo.config.success import with_default_reward_term
 from grupo.config.tool_formats import with_tool_formats
+from grupo.core.interfaces import Actor, TurnStrategy
 from grupo.core.media import Media
+from grupo.core.private_turns import record_rejected_answers
 from grupo.core.response_use import generation_only
-from grupo.core.types import Group, Rollout, Task
+from grupo.core.types import Group, Observation, Rollout, Task
 from grupo.core.usage import count_external_usage
 from grupo.distributed.base import Ranks
 from grupo.distributed.exchange import exchange_json, sum_counts
 from grupo.distributed.phase import Phase
 from grupo.pipeline.data_stage import new_data_file, sampling_inputs
-from grupo.pipeline.strategy_rows import WithRejected
+from grupo.pipeline.rows import Row, RowsOfGroup
 from grupo.recipe import Recipe
 from grupo.rollouts.evaluate import sample_groups
 from grupo.rollouts.samplers import FixedGroupSize, GroupSampler, Sampler
@@ -27,10 +28,6 @@ from grupo.util.rng import derive_key
 
 COLLECTION_FILE = "tasks.jsonl"
 ROLLOUTS_AT_ONCE = 512  # rollouts that are sampled concurrently; a larger group is sampled alone
-Row = Mapping[str, Any]  # the columns of one task in the written file, by name
-# (rollouts, solves) -> rows: makes rows from the scored rollouts of a group. `solves` returns True
-# for a rollout that solves its task.
-RowsOfGroup = Callable[[Sequence[Rollout], Callable[[Rollout], bool]], Sequence[Row]]
 
 
 @dataclass(frozen=True)
@@ -51,72 +48,27 @@ class SampledGroups:
     usage: Mapping[str, float]
 
 
+@dataclass(frozen=True)
+class WithRejected:
+    """A turn strategy whose rollouts have the answers that it rejected.
+
+    Args:
+        inner: The strategy.
+    """
+
+    inner: TurnStrategy
+
+    async def __call__(self, actor: Actor, rollout: Rollout, observation: Observation) -> Rollout:
+        with record_rejected_answers() as rejected:
+            answered = await self.inner(actor, rollout, observation)
+        is_first = not rollout.turns  # a pair has one prompt, that of the task
+        return replace(answered, rejected=tuple(rejected) if is_first else ())
+
+
 class NothingCollectedError(CommandError):
     """No row was made from any of the sampled groups."""
 
     exit_code = EXIT_FAILED
-
-
-def best_against_worst(
-    rollouts: Sequence[Rollout], solves: Callable[[Rollout], bool]
-) -> Sequence[Row]:
-    """One row: the rollout with the highest reward as `chosen`, the lowest as `rejected`.
-
-    Of several rollouts with the same reward, the first one is taken. Rollouts without text, or with
-    white space only, are left out. There is no row if all rewards are equal, or if the best and the
-    worst rollout have the same text.
-
-    Args:
-        rollouts: The scored rollouts of a group.
-        solves: Not used.
-
-    >>> from grupo.core.types import Response
-    >>> turns = [(("2 + 2", Response((1,), (0.0,), text=text)),) for text in ("5", "4")]
-    >>> group = [Rollout(turns[0], reward=0.0), Rollout(turns[1], reward=1.0)]
-    >>> [(row["chosen"], row["rejected"]) for row in best_against_worst(group, bool)]
-    [('4', '5')]
-    """
-    rollouts = [rollout for rollout in rollouts if rollout.text.strip()]
-    if not rollouts:
-        return []
-    best = max(rollouts, key=lambda rollout: rollout.reward)
-    worst = min(rollouts, key=lambda rollout: rollout.reward)
-    if best.reward == worst.reward or best.text == worst.text:
-        return []
-    rewards = {"chosen_reward": best.reward, "rejected_reward": worst.reward}
-    return [{"chosen": best.text, "rejected": worst.text, **rewards}]
-
-
-def best_against_worst_in_context(
-    rollouts: Sequence[Rollout], solves: Callable[[Rollout], bool]
-) -> Sequence[Row]:
-    """As `best_against_worst`, with the prompt of the rollouts in place of the task's prompt.
-
-    Use this function if the rollouts of a group share a prompt that is not the task's prompt. An
-    example is a sampler that generates several reviews of one answer.
-
-    Args:
-        rollouts: The scored rollouts of a group, which have the same prompt.
-        solves: Not used.
-    """
-    rows = best_against_worst(rollouts, solves)
-    if not rows:
-        return []
-    prompt = next(rollout.turns[0][0] for rollout in rollouts if rollout.turns)
-    return [{**row, "prompt": prompt if isinstance(prompt, str) else list(prompt)} for row in rows]
-
-
-def solved(rollouts: Sequence[Rollout], solves: Callable[[Rollout], bool]) -> Sequence[Row]:
-    """A row for each rollout that solves the task, with its text as `completion`.
-
-    Rollouts with the same text have one row.
-
-    Args:
-        rollouts: The scored rollouts of a group.
-        solves: Returns whether a rollout solves its task.
-    """
-    texts = dict.fromkeys(rollout.text for rollout in rollouts if solves(rollout))
-    return [{"completion": text} for text in texts]
 
 
 def sample_collection(
@@ -197,6 +149,7 @@ def write_collection(
         "seed": recipe.seed,
         "tasks": len(groups),
         "rows": len(lines),
+        "failed": sum(bool(rollout.error) for group in groups for rollout in group.rollouts),
         "tokens": sum(sampled_groups.generated.values()),
         "read_tokens": sum(sampled_groups.read.values()),
         "generated_by_role": sampled_groups.generated,

@@ -13,14 +13,13 @@ from grupo.distributed.exchange import broadcast_from_rank_0
 from grupo.distributed.phase import Phase
 from grupo.pipeline.collect import (
     COLLECTION_FILE,
-    RowsOfGroup,
-    best_against_worst,
     sample_collection,
     write_collection,
 )
 from grupo.pipeline.conditions import StageCondition
 from grupo.pipeline.export import EXPORT_FOLDER, write_stage_model
 from grupo.pipeline.merge import WeightMerge
+from grupo.pipeline.rows import RowsOfGroup, best_against_worst
 from grupo.pipeline.survey import SURVEY_FILE, write_stage_survey
 from grupo.recipe import Recipe
 from grupo.rollouts.samplers import Sampler

@@ -62,7 +62,7 @@ def test_a_vote_shows_its_attempts(grupo):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--strategy", "Vote(0)"], "strategy: Vote.n: 0. Allowed: 1 or more."),
+        (["--strategy", "Vote(0)"], "strategy: Vote.n: 0. Allowed: 1 to 10000."),
         (["--strategy", "Vot(3)"], "Did you mean 'Vote'?"),
         (["--strategy", "BestOf(2, ByHead('score'))"], "the policy has no head 'score'"),
         (["--strategy", "StepBeam('scores')"], "the policy has no head 'scores'"),

@@ -6,8 +6,8 @@ from dataclasses import replace
 from grupo.core.component import component
 from grupo.core.extract_answer import Extractor, final_answer
 from grupo.core.interfaces import Actor, TurnStrategy, single_response
-from grupo.core.numbers import PositiveInt
 from grupo.core.private_turns import add_private_turn, reject_answers
+from grupo.core.ranges import Calls
 from grupo.core.requires import Provides
 from grupo.core.types import Observation, Rollout
 from grupo.rollouts.turns.choices import (
@@ -34,7 +34,7 @@ class BestOf:
         inner: Generates an attempt.
     """
 
-    n: PositiveInt = 8
+    n: Calls = 8
     by: CandidateChoice = Likeliest()
     inner: TurnStrategy = single_response
 
@@ -69,7 +69,7 @@ class Vote:
         inner: Generates an attempt.
     """
 
-    n: PositiveInt = 8
+    n: Calls = 8
     extract: Extractor = final_answer
     inner: TurnStrategy = single_response
 

@@ -7,9 +7,9 @@ from grupo.core.component import component
 from grupo.core.forms import check_form, fill
 from grupo.core.interfaces import Actor, TurnStrategy, single_response
 from grupo.core.message_content import content_text
-from grupo.core.numbers import PositiveInt
 from grupo.core.paper import Paper, Source
 from grupo.core.private_turns import add_private_turn, reject_answers
+from grupo.core.ranges import Calls
 from grupo.core.requires import Provides
 from grupo.core.types import Observation, Rollout
 from grupo.core.usage import add_external_usage
@@ -46,7 +46,7 @@ class Revised:
         ConfigError: A form lacks a placeholder, or has one without a value.
     """
 
-    most: PositiveInt = 3
+    most: Calls = 3
     ask: str = ASK
     guide: str = ""
     stop: str = ""
