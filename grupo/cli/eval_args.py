@@ -15,15 +15,17 @@ from grupo.config.success import with_default_reward_term
 from grupo.config.tool_formats import with_tool_formats
 from grupo.config.validate import check_recipe, check_tasks
 from grupo.core.component import to_code
+from grupo.core.interfaces import single_response
 from grupo.core.serialization import objects_in_memory
 from grupo.core.types import Task
 from grupo.models.base import Policy
 from grupo.recipe import Recipe
+from grupo.report.answer_progress import AnswerProgress
 from grupo.rollouts.evaluate import EvalResult, evaluate
 from grupo.rollouts.strategy_comparison import StrategyComparison, compare_strategies
 from grupo.tasks import parse_task_source, split_tasks
 from grupo.training.resume.load_run import LAST, TRAINED, load_policy
-from grupo.util.console import print_error
+from grupo.util.console import err, print_error
 from grupo.util.errors import ConfigError, suggest
 from grupo.util.rng import derive_key
 from grupo.util.user_paths import parse_path
@@ -81,16 +83,20 @@ class EvalArgs:
             check_strategy("strategy", strategy, recipe)
         extract = vote_extractor(strategies.values(), recipe.env)
         print_error(f"self-consistency counts answers of {to_code(extract)}")
-        return compare_strategies(
-            policy,
-            recipe.env,
-            tasks,
-            strategies,
-            rounds=attempts,
-            success=with_default_reward_term(recipe.evaluation.success, recipe.env),
-            extract=extract,
-            key=derive_key(recipe.seed, "strategies"),
-        )
+        others = sum(strategy is not single_response for strategy in strategies.values())
+        total = len(tasks) * (1 + (1 + others) * attempts)
+        with AnswerProgress(err, total) as progress:
+            return compare_strategies(
+                policy,
+                recipe.env,
+                tasks,
+                strategies,
+                rounds=attempts,
+                success=with_default_reward_term(recipe.evaluation.success, recipe.env),
+                extract=extract,
+                key=derive_key(recipe.seed, "strategies"),
+                progress=progress,
+            )
 
     def _open(self, count: int) -> tuple[Policy, Recipe, list[Task]]:
         """The policy, its recipe and the tasks."""

@@ -37,7 +37,8 @@ def test_a_strategy_that_loops_loses_its_answer_with_the_name_of_the_limit():
     assert len(actor.log) == limits.ANSWER_CALLS.maximum + 1
     assert rollout.turns == ()
     assert rollout.error == (
-        "turn_strategy: endless makes 10,001 calls for one answer. Allowed: at most 10,000 calls."
+        "turn_strategy: test_answer_work.endless makes 10,001 calls for one answer."
+        " Allowed: at most 10,000 calls."
     )
 
 
