@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from grupo.cli.build_recipe import RecipeArgs, check_verifier, parse_option, reward_terms
 from grupo.cli.chosen_defaults import defaults_for
@@ -32,7 +33,18 @@ from grupo.util.user_paths import parse_path
 
 GENERATION_FIELDS = ("policy.max_new_tokens", "policy.dtype")  # of the chosen ones
 OPTIONS = (  # for a run
-    *("attempts", "checkpoint", "count", "json", "out", "reward", "strategy", "tasks", "weights"),
+    *(
+        "attempts",
+        "checkpoint",
+        "count",
+        "json",
+        "keep",
+        "out",
+        "reward",
+        "strategy",
+        "tasks",
+        "weights",
+    ),
 )
 
 
@@ -98,11 +110,17 @@ class EvalArgs:
                 progress=progress,
             )
 
+    @property
+    def run_folder(self) -> Path:
+        """The folder of the run; of a pipeline, that of its last run."""
+        run, _ = split_arguments(self.arguments)
+        return last_run(parse_option(parse_path, "run", run))
+
     def _open(self, count: int) -> tuple[Policy, Recipe, list[Task]]:
         """The policy, its recipe and the tasks."""
         run, fields = split_arguments(self.arguments)
         self._check_source(run, fields)
-        policy, recipe, tasks = self._of_run(run, count) if run else self._of_model(fields, count)
+        policy, recipe, tasks = self._of_run(count) if run else self._of_model(fields, count)
         check_tasks(policy, tasks)
         return policy, recipe, tasks
 
@@ -130,9 +148,8 @@ class EvalArgs:
             print_error(str(choice))
         return recipe.policy.build(), recipe, tasks
 
-    def _of_run(self, run: str, count: int) -> tuple[Policy, Recipe, list[Task]]:
-        folder = last_run(parse_option(parse_path, "run", run))
-        policy, recipe = load_policy(folder, self.checkpoint, self.weights)
+    def _of_run(self, count: int) -> tuple[Policy, Recipe, list[Task]]:
+        policy, recipe = load_policy(self.run_folder, self.checkpoint, self.weights)
         if self.rewards:
             recipe = recipe.replace(env=with_rewards(recipe.env, reward_terms(self.rewards)))
         _check_env(recipe)

@@ -149,6 +149,7 @@ def compare_strategies(
     extract: Extractor,
     key: int,
     progress: AttemptProgress = NoProgress(),
+    attempt: Callable[..., StrategyAttempts] = attempt_tasks,
 ) -> StrategyComparison:
     """Attempt all tasks with every strategy and with the baselines.
 
@@ -165,8 +166,10 @@ def compare_strategies(
         extract: Finds the answers that self-consistency counts.
         key: Number from which the random streams are derived.
         progress: Receives a call for each answer.
+        attempt: Makes the attempts, with the arguments of `attempt_tasks`; another function may
+            keep them.
     """
-    attempt = partial(attempt_tasks, policy, env, tasks, key=key, progress=progress)
+    attempt = partial(attempt, policy, env, tasks, key=key, progress=progress)
     greedy = attempt(single_response, rounds=range(1), top_k=1, name=GREEDY)
     single = attempt(single_response, rounds=range(rounds), name=SINGLE)
     runs = {
