@@ -2,8 +2,8 @@
 
 python recipes/real/answer_time.py FOLDER --model PATH    compares them on each family
 
-Attempts are kept in FOLDER, a file for each family and strategy, so that a call that was stopped goes
-on where it is repeated. `docs/answer_time.md` has the tables of SmolLM2-135M-Instruct.
+Attempts are kept in FOLDER, a file for each family and strategy: a call that was stopped goes on
+when it is repeated. `docs/answer_time.md` has the tables of SmolLM2-135M-Instruct.
 """
 
 import json

@@ -9,6 +9,7 @@ import pytest
 
 from grupo.core.interfaces import single_response
 from grupo.core.private_turns import record_private_turns, reject_answers
+from grupo.core.serialization import from_data, to_data
 from grupo.distributed.base import SINGLE_RANK
 from grupo.methods.ppo import ppo
 from grupo.methods.sft import sft
@@ -27,7 +28,7 @@ from grupo.pipeline.load import load_pipeline_file
 from grupo.pipeline.validate import check_pipeline
 from grupo.rollouts.samplers import GroupSampler
 from grupo.rollouts.turns import BestOf, Revised, StepBeam, Vote
-from grupo.storage.rollout_json import from_data, to_data
+from grupo.storage import rollout_json
 from grupo.training.callbacks import NullCallback
 from grupo.util.errors import ConfigError
 from tests.helpers.pipelines import first_letter, short
@@ -111,7 +112,7 @@ def test_a_rollout_of_several_turns_has_no_rejected_answers():
 def test_rejected_answers_are_exchanged_among_ranks():
     (rollout,) = group_of(BestOf(3), 1)
     assert rollout.rejected
-    restored = from_data(json.loads(json.dumps(to_data(rollout))))
+    restored = rollout_json.from_data(json.loads(json.dumps(rollout_json.to_data(rollout))))
     assert restored.rejected == rollout.rejected
 
 
@@ -184,6 +185,13 @@ def test_a_recipe_file_spells_the_strategy_of_a_stage(text, strategy, tmp_path):
     used = stage.recipe.evaluation.turn_strategy
     assert getattr(used, "__name__", used) == strategy
     assert stage.rows.__name__ == "answers"
+
+
+def test_a_stage_with_a_strategy_is_saved_and_changed_by_a_field(model):
+    stage = CollectStage("c", short(model), rows=answers, strategy=Vote(8))
+    assert from_data(to_data(stage)) == stage
+    changed = replace(stage, strategy=BestOf(2))
+    assert changed.recipe.evaluation.turn_strategy == BestOf(2)
 
 
 def test_a_sampler_beside_a_strategy_is_refused(model):
