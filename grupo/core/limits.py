@@ -99,7 +99,8 @@ TURNS = Limit(
     "each is a call of the policy with the whole rollout before it",
 )
 ANSWER_CALLS = Limit(
-    "responses that a turn strategy generates for one answer: attempts, revisions, steps",
+    "responses that a turn strategy generates for one answer: attempts, revisions, steps,"
+    " guided tokens",
     10_000,
     "calls",
     "a strategy that loops ends with its answer, which counts as failed; votes have up to 1,000"

@@ -159,8 +159,10 @@ def write_collection(
     }
     with new_data_file(folder / COLLECTION_FILE, summary) as path:
         path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    counts = "".join(f", {name} {n:g}" for name, n in sampled_groups.usage.items())
     callback.on_message(
-        f"{len(lines)} rows of {len(groups)} tasks were collected: {folder / COLLECTION_FILE}"
+        f"{len(lines)} rows of {len(groups)} tasks were collected{counts}:"
+        f" {folder / COLLECTION_FILE}"
     )
 
 

@@ -1,9 +1,9 @@
 """Distilled votes: a model imitates what it answers most often, without reference answers.
 
 A toy model adds 1 to each of three digits; a third of the digits that it has seen are wrong, so
-that one answer in three is right, and the vote of 16 nearly always. Three stages start from it: it
-imitates the votes, it imitates as many single answers, or it prefers the answer of a vote to those
-that it outvotes. `docs/pipelines_shown.md` has the table of `voted_digits_table.py`.
+that it samples few right answers, although they are the likeliest. Three stages start from it: it
+imitates votes of 16 attempts, it imitates single answers to the same tasks, or it prefers the
+answer of a vote to those that it outvotes. `docs/pipelines_shown.md` has the table of `voted_digits_table.py`.
 
 python recipes/pipelines/voted_digits.py       # writes the untrained model
 grupo train recipes/pipelines/voted_digits.py:PIPELINE --run runs/voted_digits

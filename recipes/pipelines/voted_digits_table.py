@@ -1,7 +1,7 @@
 """The table of distilled votes on a toy model: `docs/pipelines_shown.md`.
 
 Named before the first run: imitating the votes is more accurate than the policy that voted, and
-than imitating as many single answers; preferring the answer of a vote is more accurate than the
+than imitating single answers to the same tasks; preferring the answer of a vote is more accurate than the
 policy that voted.
 
 python recipes/pipelines/voted_digits_table.py FOLDER [SEEDS]
