@@ -3,7 +3,7 @@
 A toy model adds 1 to each of three digits; a third of the digits that it has seen are wrong, so
 that it samples few right answers, although they are the likeliest. Three stages start from it: it
 imitates votes of 16 attempts, it imitates single answers to the same tasks, or it prefers the
-answer of a vote to those that it outvotes. `docs/pipelines_shown.md` has the table of `voted_digits_table.py`.
+answer of a vote to those that it outvotes. `docs/pipelines_shown.md` has a table.
 
 python recipes/pipelines/voted_digits.py       # writes the untrained model
 grupo train recipes/pipelines/voted_digits.py:PIPELINE --run runs/voted_digits
