@@ -4,20 +4,21 @@ from base64 import b64encode
 from collections.abc import Iterator, Mapping
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from grupo.report.strategy_plot import draw_frontier
-from grupo.rollouts.strategy_comparison import StrategyComparison
 from grupo.storage import strict_json
 from grupo.storage.atomic_files import write_atomically
 from grupo.util.errors import ConfigError
+
+if TYPE_CHECKING:  # its import takes seconds, which a report need not wait for
+    from grupo.rollouts.strategy_comparison import StrategyComparison
 
 STRATEGIES_FILE = "strategies.json"
 PICTURE_FILE = "strategies.svg"
 COLUMNS = ("strategy", "solved", "95 % interval", "generated", "read", "of other roles")
 
 
-def keep_comparison(comparison: StrategyComparison, run: Path) -> Path:
+def keep_comparison(comparison: "StrategyComparison", run: Path) -> Path:
     """Write a comparison into the folder of a run, in place of an earlier one; return the file.
 
     Its picture is written beside it, if matplotlib is installed.
@@ -36,6 +37,8 @@ def keep_comparison(comparison: StrategyComparison, run: Path) -> Path:
     except OSError as error:
         raise ConfigError(f"keep: {str(file)!r}: {error.strerror}.") from error
     if find_spec("matplotlib"):
+        from grupo.report.strategy_plot import draw_frontier
+
         draw_frontier(comparison, picture)
     return file
 
