@@ -1,8 +1,8 @@
 """The table of distilled votes on a toy model: `docs/pipelines_shown.md`.
 
 Named before the first run: imitating the votes is more accurate than the policy that voted, and
-than imitating single answers to the same tasks; preferring the answer of a vote is more accurate than the
-policy that voted.
+than imitating single answers to the same tasks; preferring the answer of a vote is more accurate
+than the policy that voted.
 
 python recipes/pipelines/voted_digits_table.py FOLDER [SEEDS]
 
