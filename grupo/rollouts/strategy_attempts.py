@@ -34,8 +34,8 @@ class AttemptProgress(Protocol):
         ...
 
 
+class NoProgress:
     """Progress that is not shown."""
-    """The progress of a comparison that nobody watches."""
 
     def begin(self, name: str, answers: int) -> None:
         pass
