@@ -11,6 +11,8 @@ from grupo.cli.paths import last_run
 from grupo.cli.strategy_option import parse_strategy
 from grupo.config.defaults import with_choices
 from grupo.config.strategies import check_strategy
+from grupo.core.answer_work import AnswerLimitError, limit_answer
+from grupo.core.component import to_code
 from grupo.core.interfaces import Actor, TurnStrategy, score_group, single_response
 from grupo.core.private_turns import PrivateTurn, record_private_turns
 from grupo.core.response_use import generation_only
@@ -194,8 +196,11 @@ class Conversation:
         self, actor: Actor, observation: Observation
     ) -> tuple[Rollout, list[PrivateTurn]]:
         """The rollout after the turn, and what was generated on the way."""
-        with record_private_turns() as private_turns:
-            rollout = await self.strategy(actor, self.rollout, observation)
+        try:
+            with record_private_turns() as private_turns, limit_answer():
+                rollout = await self.strategy(actor, self.rollout, observation)
+        except AnswerLimitError as error:
+            raise ConfigError(f"strategy: {to_code(self.strategy)} {error}") from error
         return rollout, private_turns
 
     def _observation(self, prompt: str) -> Observation:

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from grupo.cli.build_recipe import RecipeArgs, check_verifier, parse_option, reward_terms
 from grupo.cli.chosen_defaults import defaults_for
@@ -15,22 +16,35 @@ from grupo.config.success import with_default_reward_term
 from grupo.config.tool_formats import with_tool_formats
 from grupo.config.validate import check_recipe, check_tasks
 from grupo.core.component import to_code
+from grupo.core.interfaces import single_response
 from grupo.core.serialization import objects_in_memory
 from grupo.core.types import Task
 from grupo.models.base import Policy
 from grupo.recipe import Recipe
+from grupo.report.answer_progress import AnswerProgress
 from grupo.rollouts.evaluate import EvalResult, evaluate
 from grupo.rollouts.strategy_comparison import StrategyComparison, compare_strategies
 from grupo.tasks import parse_task_source, split_tasks
 from grupo.training.resume.load_run import LAST, TRAINED, load_policy
-from grupo.util.console import print_error
+from grupo.util.console import err, print_error
 from grupo.util.errors import ConfigError, suggest
 from grupo.util.rng import derive_key
 from grupo.util.user_paths import parse_path
 
 GENERATION_FIELDS = ("policy.max_new_tokens", "policy.dtype")  # of the chosen ones
 OPTIONS = (  # for a run
-    *("attempts", "checkpoint", "count", "json", "out", "reward", "strategy", "tasks", "weights"),
+    *(
+        "attempts",
+        "checkpoint",
+        "count",
+        "json",
+        "keep",
+        "out",
+        "reward",
+        "strategy",
+        "tasks",
+        "weights",
+    ),
 )
 
 
@@ -81,22 +95,32 @@ class EvalArgs:
             check_strategy("strategy", strategy, recipe)
         extract = vote_extractor(strategies.values(), recipe.env)
         print_error(f"self-consistency counts answers of {to_code(extract)}")
-        return compare_strategies(
-            policy,
-            recipe.env,
-            tasks,
-            strategies,
-            rounds=attempts,
-            success=with_default_reward_term(recipe.evaluation.success, recipe.env),
-            extract=extract,
-            key=derive_key(recipe.seed, "strategies"),
-        )
+        others = sum(strategy is not single_response for strategy in strategies.values())
+        total = len(tasks) * (1 + (1 + others) * attempts)
+        with AnswerProgress(err, total) as progress:
+            return compare_strategies(
+                policy,
+                recipe.env,
+                tasks,
+                strategies,
+                rounds=attempts,
+                success=with_default_reward_term(recipe.evaluation.success, recipe.env),
+                extract=extract,
+                key=derive_key(recipe.seed, "strategies"),
+                progress=progress,
+            )
+
+    @property
+    def run_folder(self) -> Path:
+        """The folder of the run; of a pipeline, that of its last run."""
+        run, _ = split_arguments(self.arguments)
+        return last_run(parse_option(parse_path, "run", run))
 
     def _open(self, count: int) -> tuple[Policy, Recipe, list[Task]]:
         """The policy, its recipe and the tasks."""
         run, fields = split_arguments(self.arguments)
         self._check_source(run, fields)
-        policy, recipe, tasks = self._of_run(run, count) if run else self._of_model(fields, count)
+        policy, recipe, tasks = self._of_run(count) if run else self._of_model(fields, count)
         check_tasks(policy, tasks)
         return policy, recipe, tasks
 
@@ -124,9 +148,8 @@ class EvalArgs:
             print_error(str(choice))
         return recipe.policy.build(), recipe, tasks
 
-    def _of_run(self, run: str, count: int) -> tuple[Policy, Recipe, list[Task]]:
-        folder = last_run(parse_option(parse_path, "run", run))
-        policy, recipe = load_policy(folder, self.checkpoint, self.weights)
+    def _of_run(self, count: int) -> tuple[Policy, Recipe, list[Task]]:
+        policy, recipe = load_policy(self.run_folder, self.checkpoint, self.weights)
         if self.rewards:
             recipe = recipe.replace(env=with_rewards(recipe.env, reward_terms(self.rewards)))
         _check_env(recipe)

@@ -16,6 +16,7 @@ from grupo.util.user_paths import parse_path
 
 if TYPE_CHECKING:
     from grupo.cli.eval_args import EvalArgs
+    from grupo.rollouts.strategy_comparison import StrategyComparison
 
 CheckpointOption = Annotated[
     str, Option(help="Checkpoint of the run: last, best by keep.metric, or the number of a step.")
@@ -42,6 +43,9 @@ def evaluate(
     picture: Annotated[
         str, Option("--out", metavar="FILE", help="Draw accuracy over tokens: SVG, PNG or PDF.")
     ] = "",
+    keep: Annotated[
+        bool, Option("--keep", help="Keep the comparison in the run's folder, for its report.")
+    ] = False,
     checkpoint: CheckpointOption = "last",
     weights: WeightsOption = "trained",
     as_json: JsonOption = False,
@@ -49,12 +53,15 @@ def evaluate(
     """Evaluate a run or a model: pass@1 to pass@k, or strategies with their tokens."""
     if picture and not strategy:
         raise ConfigError("out: the picture compares strategies. Add --strategy, or leave it out.")
+    if keep and (model or not strategy):
+        raise ConfigError("keep: True. Allowed with the folder of a run and --strategy.")
     from grupo.cli.eval_args import EvalArgs
     from grupo.report.tables import score_table
 
     args = EvalArgs(tuple(arguments or ()), model, tasks, tuple(reward or ()), checkpoint, weights)
     if strategy:
-        return _compare_strategies(args, count, attempts, strategy, picture, as_json=as_json)
+        comparison = _compare_strategies(args, count, attempts, strategy, picture, as_json=as_json)
+        return _keep(comparison, args.run_folder) if keep else None
     result = args(count, attempts)
     print_line(json.dumps(result.to_data())) if as_json else out.print(score_table(result))
     if result.num_failed:
@@ -71,8 +78,8 @@ def _compare_strategies(
     picture: str,
     *,
     as_json: bool,
-) -> None:
-    """Print the comparison of strategies, and draw it if a file is named."""
+) -> "StrategyComparison":
+    """Compare strategies, print the comparison, and draw it if a file is named."""
     from grupo.cli.build_recipe import parse_option
     from grupo.report.strategies import comparison_lines, strategy_table
     from grupo.report.strategy_plot import check_picture, draw_frontier
@@ -91,9 +98,19 @@ def _compare_strategies(
         draw_frontier(comparison, file)
     if comparison.errors:
         print_error(
-            f"Warning: a reward failed for {len(comparison.errors)} rollouts; they count as not"
+            f"Warning: {len(comparison.errors)} rollouts could not be scored; they count as not"
             f" solved: {comparison.errors[0]}"
         )
+    return comparison
+
+
+def _keep(comparison: "StrategyComparison", run: Path) -> None:
+    """Keep a comparison with a run."""
+    from grupo.report.kept_strategies import keep_comparison
+
+    print_error(
+        f"The comparison is kept for the report of the run: {keep_comparison(comparison, run)}"
+    )
 
 
 def rollouts(

@@ -9,6 +9,7 @@ from dataclasses import replace
 from random import Random
 from typing import NamedTuple, Protocol, runtime_checkable
 
+from grupo.core.answer_work import AnswerLimitError, limit_answer
 from grupo.core.batch import Batch, Signals
 from grupo.core.component import to_code
 from grupo.core.demonstration import Demonstration
@@ -283,12 +284,19 @@ async def run_rollout(
 ) -> Rollout:
     """Continue `rollout` until the environment ends it; the result is not scored yet.
 
+    If the turn strategy exceeds a limit of the work on one answer, the rollout ends with an `error`
+    and is not scored.
+
     Raises:
         ConfigError: The turn strategy returned a rollout without a new response.
     """
     while (observation := await env.reply(task, rollout)) is not None:
         num_turns = len(rollout.turns)
-        rollout = await turn_strategy(actor, rollout, observation)
+        try:
+            with limit_answer():
+                rollout = await turn_strategy(actor, rollout, observation)
+        except AnswerLimitError as error:
+            return replace(rollout, error=f"turn_strategy: {to_code(turn_strategy)} {error}")
         if len(rollout.turns) <= num_turns:  # the environment would reply the same for ever
             raise ConfigError(
                 f"turn_strategy: {to_code(turn_strategy)} returned no response to an observation."
@@ -305,16 +313,22 @@ async def initial_observation(task: Task, env: Env) -> Observation:
 
 
 async def score_group(task: Task, env: Env, rollouts: Sequence[Rollout]) -> Group:
-    """Score the rollouts of a task together; a failure is recorded in a rollout's `error`."""
-    results = await env.score(task, rollouts)
-    scored = (
-        replace(
-            rollout,
-            reward=result.reward,
-            reward_terms=result.reward_terms,
-            step_values=result.step_values,
-            error=result.error,
-        )
-        for rollout, result in zip(rollouts, results, strict=True)
+    """Score the rollouts of a task together; a failure is recorded in a rollout's `error`.
+
+    A rollout that already has an error is not scored.
+    """
+    finished = [rollout for rollout in rollouts if not rollout.error]
+    results = await env.score(task, finished) if finished else ()
+    scored = iter(
+        [
+            replace(
+                rollout,
+                reward=result.reward,
+                reward_terms=result.reward_terms,
+                step_values=result.step_values,
+                error=result.error,
+            )
+            for rollout, result in zip(finished, results, strict=True)
+        ]
     )
-    return Group(task, tuple(scored))
+    return Group(task, tuple(rollout if rollout.error else next(scored) for rollout in rollouts))

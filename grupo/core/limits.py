@@ -98,6 +98,20 @@ TURNS = Limit(
     "turns",
     "each is a call of the policy with the whole rollout before it",
 )
+ANSWER_CALLS = Limit(
+    "responses that a turn strategy generates for one answer: attempts, revisions, steps,"
+    " guided tokens",
+    10_000,
+    "calls",
+    "a strategy that loops ends with its answer, which counts as failed; votes have up to 1,000"
+    " attempts",
+)
+ANSWER_TOKENS = Limit(
+    "tokens that a turn strategy generates and reads for one answer",
+    100_000_000,
+    "tokens",
+    "as above; a vote of 1,000 long answers has 32,000,000",
+)
 PROCESSES = Limit(
     "processes, threads, machines, servers, and requests at a time",
     4_096,
@@ -281,7 +295,18 @@ LIMITS = (
     *limits.LIMITS,
     *(WHOLE_NUMBER, NUMBER, SEED, DURATION, ENTRIES, STAGES, ROUNDS),
     *(TOKENS, PROMPTS, ROLLOUTS, STEP_ROLLOUTS),
-    *(EPOCHS, NEW_TOKENS, TURNS, PROCESSES, WIDTH, VOCABULARY, TOKENIZER_FILE, PICTURE_SIDE),
+    *(
+        EPOCHS,
+        NEW_TOKENS,
+        TURNS,
+        ANSWER_CALLS,
+        ANSWER_TOKENS,
+        PROCESSES,
+        WIDTH,
+        VOCABULARY,
+        TOKENIZER_FILE,
+        PICTURE_SIDE,
+    ),
     SIZE,
     *(ROW_TEXT, ROW_VALUES, ROW_GROUP_SIZE, PAGES, COLUMNS),
     *(MEDIA_FILE_SIZE, MEDIA_READS, IMAGE_PIXELS, JPEG_SCANS, VIDEO_FRAMES, VIDEO_PIXELS),

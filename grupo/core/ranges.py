@@ -14,10 +14,11 @@ from annotated_types import Ge, Gt, Interval, Le, Lt, MinLen
 
 from grupo.core.dynamic_number import DynamicNumber
 from grupo.core.field_types import matches_type
-from grupo.core.limits import MEASURED
+from grupo.core.limits import ANSWER_CALLS, MEASURED
 
 PositiveInt = Annotated[int, Ge(1)]
 NonNegativeInt = Annotated[int, Ge(0)]
+Calls = Annotated[int, Interval(ge=1, le=ANSWER_CALLS.maximum)]  # for one answer
 PositiveFloat = Annotated[float, Gt(0)]
 NonNegativeFloat = Annotated[float, Ge(0)]
 NonEmptyString = Annotated[str, MinLen(1)]

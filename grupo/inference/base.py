@@ -2,7 +2,10 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Protocol
+from typing import NamedTuple, Protocol, runtime_checkable
+
+from jaxtyping import Float
+from torch import Tensor
 
 from grupo.inference.sampling_params import Sampling
 from grupo.util.errors import ConfigError
@@ -151,6 +154,32 @@ class Engine(Protocol):
     """Answers requests: yields the index of a request and its reply, as soon as it is finished."""
 
     def __call__(self, requests: Sequence[Request]) -> Iterator[tuple[int, Reply]]: ...
+
+
+class ContextStates(NamedTuple):
+    """Hidden states that a model computes after contexts.
+
+    Args:
+        hidden: last hidden state after each context.
+        num_read: how many tokens of each context were computed for it.
+    """
+
+    hidden: Float[Tensor, "P H"]
+    num_read: tuple[int, ...]
+
+
+@runtime_checkable
+class ContextReader(Protocol):
+    """An engine that also returns hidden states: it can reuse keys and values of its answers."""
+
+    def read_contexts(self, contexts: Sequence[tuple[int, ...]]) -> ContextStates:
+        """The last hidden state after each context, without a gradient.
+
+        Args:
+            contexts: tokens of each context, at least one and no more than the model's context
+                length.
+        """
+        ...
 
 
 def generate_all(engine: Engine, requests: Sequence[Request]) -> list[Reply]:

@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Protocol, TypeVar
 
+from grupo.core.answer_work import count_answer_work
 from grupo.inference.batcher import BatchHandler, DynamicBatcher
 
 
@@ -45,7 +46,8 @@ class CountingBatcher(DynamicBatcher[RequestT, ReplyT]):
     A reply is counted when the engine returns it, before the sampler receives it: whether the
     sampler keeps, cuts, discards or has cancelled the answer makes no difference. Read tokens are
     those of a request, without `num_cached` of its reply. An engine that does not know what a
-    server took from its cache counts whole requests.
+    server took from its cache counts whole requests. The work is counted for the answer that it
+    belongs to, too: see `grupo.core.answer_work`.
 
     Args:
         engine: answers a batch; yields the index of a request and its reply.
@@ -63,6 +65,12 @@ class CountingBatcher(DynamicBatcher[RequestT, ReplyT]):
                 yield index, reply
 
         super().__init__(answer)
+
+    async def __call__(self, request: RequestT) -> ReplyT:
+        reply = await super().__call__(request)
+        tokens = reply.num_generated + request.num_tokens - reply.num_cached
+        count_answer_work(int(reply.num_generated > 0), tokens)
+        return reply
 
     @property
     def generated_tokens(self) -> Mapping[str, int]:

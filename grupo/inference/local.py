@@ -7,13 +7,20 @@ or on when it runs.
 import logging
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import accumulate
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from transformers import PreTrainedTokenizerBase
 
 from grupo.core.response_use import responses_are_trained_on
-from grupo.inference.base import Reply, Request, StopConditions, batchable_groups
+from grupo.inference.base import (
+    ContextStates,
+    Reply,
+    Request,
+    StopConditions,
+    batchable_groups,
+)
 from grupo.inference.decode_rows import DecodeConfig, DecodeRows, DynamicRows, sampled_rows
 from grupo.inference.memory_limits import MAX_CONTEXT_TOKENS, MemoryLimits
 from grupo.inference.routes import encode_routes
@@ -26,6 +33,7 @@ from grupo.kernels.prefix_cache import PrefixCache
 from grupo.util.out_of_memory import is_out_of_memory
 
 logger = logging.getLogger(__name__)
+LAST_HIDDEN = LMHead(nn.Identity())  # a backend returns hidden states in place of logits
 
 
 @dataclass(frozen=True)
@@ -61,9 +69,7 @@ class LocalEngine:
     @torch.no_grad()
     def __call__(self, requests: Sequence[Request]) -> Iterator[tuple[int, Reply]]:
         """Answers every request; an empty reply if the context is full."""
-        self.backend.model.eval()
-        if self.prefix_cache.is_full:
-            self.prefix_cache.clear()
+        self._start_call()
         remaining = [self.stop_conditions.remaining_tokens(request) for request in requests]
         yield from ((i, Reply()) for i, tokens in enumerate(remaining) if tokens <= 0)
         for group in batchable_groups(requests):
@@ -72,6 +78,59 @@ class LocalEngine:
             waiting.sort(key=lambda i: (len(r := requests[i].tokens), r, requests[i].rng_key))
             if waiting:
                 yield from self._generate_with_retries(requests, waiting)
+
+    @torch.no_grad()
+    def read_contexts(self, contexts: Sequence[tuple[int, ...]]) -> ContextStates:
+        """The last hidden state after each context; cached beginnings are not computed again.
+
+        The keys and values of all contexts are cached. A context that occurs several times is read
+        by its first occurrence.
+        """
+        self._start_call()
+        unread = dict[tuple[int, ...], int]()
+        hidden = dict[tuple[int, ...], Tensor]()
+        waiting = list(dict.fromkeys(contexts))
+        while waiting:
+            message = ""
+            part = _fitting(waiting, self.limits.context_tokens)
+            try:
+                first_new_slot = self.prefix_cache.size
+                states, slots = self.prefill(LAST_HIDDEN, part)
+                hidden |= zip(part, states.clone(), strict=True)  # the backend reuses its memory
+                unread |= zip(part, _num_read(slots, first_new_slot), strict=True)
+                waiting = waiting[len(part) :]
+            except (MemoryError, RuntimeError) as error:
+                message = self.limits.halve() if is_out_of_memory(error) else ""
+                if not message:
+                    raise
+            if message:
+                self._release_memory(message)
+        return ContextStates(
+            torch.stack([hidden[context] for context in contexts]),
+            tuple(unread.pop(context, 0) for context in contexts),
+        )
+
+    def _start_call(self) -> None:
+        self.backend.model.eval()
+        if self.prefix_cache.is_full:
+            self.prefix_cache.clear()
+
+    def _release_memory(self, message: str) -> None:
+        """Frees what can be computed again, after a batch ran out of memory."""
+        logger.warning("%s", message)
+        self.prefix_cache.clear()
+        self.backend.reset(self.prefix_cache, trained_on=self.trained_on)
+        if self.static_decoding:
+            self.static_decoding.clear()
+        if self.backend.model.device.type == "cuda":
+            torch.cuda.empty_cache()
+
+    def prefill(
+        self, lm_head: LMHead, prompts: Sequence[tuple[int, ...]]
+    ) -> tuple[Tensor, list[list[int]]]:
+        """Results of `lm_head` at the end of each prompt, and the slots of its tokens."""
+        pairs = self.limits.prefill_pairs if self.backend.model.device.type == "cuda" else None
+        return prefill_in_parts(self.backend, lm_head, self.prefix_cache, prompts, pairs)
 
     def _generate_with_retries(
         self, requests: Sequence[Request], waiting: Sequence[int]
@@ -93,13 +152,7 @@ class LocalEngine:
                     raise
             # the error is gone here, and with it the tensors of the failed batch
             if message:
-                logger.warning("%s", message)
-                self.prefix_cache.clear()
-                self.backend.reset(self.prefix_cache, trained_on=self.trained_on)
-                if self.static_decoding:
-                    self.static_decoding.clear()
-                if self.backend.model.device.type == "cuda":
-                    torch.cuda.empty_cache()
+                self._release_memory(message)
 
     def _generate(
         self, requests: Sequence[Request], waiting: list[int]
@@ -208,9 +261,7 @@ class _DecodeBatch:
         prompts = list(dict.fromkeys(r.tokens for r in requests))
         prompt_number = {prompt: i for i, prompt in enumerate(prompts)}
         first_new_slot = engine.prefix_cache.size
-        pairs = engine.limits.prefill_pairs if engine.backend.model.device.type == "cuda" else None
-        prefill_args = engine.backend, engine.lm_head, engine.prefix_cache, prompts
-        logits, slots = prefill_in_parts(*prefill_args, pairs)
+        logits, slots = engine.prefill(engine.lm_head, prompts)
         prefixes = [prompt_number[r.tokens] for r in requests]
         remaining = map(engine.stop_conditions.remaining_tokens, requests)
         unread = dict(enumerate(_num_read(slots, first_new_slot)))
@@ -274,6 +325,16 @@ class _DecodeBatch:
 
     def _tensor(self, numbers: Sequence[int]) -> Tensor:
         return torch.tensor(numbers, dtype=torch.long, device=self.engine.backend.model.device)
+
+
+def _fitting(contexts: Sequence[tuple[int, ...]], tokens: int) -> Sequence[tuple[int, ...]]:
+    """The first contexts that have so many tokens together; at least one.
+
+    >>> _fitting([(1, 2), (3,), (4,)], tokens=3)
+    [(1, 2), (3,)]
+    """
+    ends = accumulate(map(len, contexts))
+    return contexts[: max(1, sum(end <= tokens for end in ends))]
 
 
 def _num_read(slots: Sequence[Sequence[int]], first_new: int) -> list[int]:

@@ -2,15 +2,16 @@
 
 from collections.abc import Sequence
 
+import torch
+
 from grupo.core.aux_heads import ExportedHead, LinearHead
 from grupo.core.dtypes import DtypeName
 from grupo.core.types import Response, Rollout
-from grupo.inference.base import Request, generate_all
-from grupo.models.aux_head_engine import AuxHeadEngine
 from grupo.models.aux_heads import load_exported_head
 from grupo.models.causal_lm import CausalLM
 from grupo.models.chat_history import as_fork
 from grupo.models.context import context_tokens
+from grupo.models.prompt_logprobs import read_whole_contexts
 from grupo.util.errors import ConfigError
 
 
@@ -48,17 +49,18 @@ class HeadModel:
         """The score of each rollout; an error for one that the context does not hold."""
         rows = [context_tokens(self._encode(rollout)) for rollout in rollouts]
         fitting = [i for i, row in enumerate(rows) if len(row) <= self.policy.context_length]
-        requests = [Request(rows[i][:-1], 0, aux_head=self.head) for i in fitting]
-        engine = AuxHeadEngine(
-            self.policy.weight_sync.engine(),
-            self.policy.evaluator,
-            self.policy.aux_heads,
-            self.policy.tokens_per_microbatch,
-        )
-        with self.policy.autocast():
-            replies = generate_all(engine, requests)
-        values = dict(zip(fitting, (reply.head_value for reply in replies), strict=True))
+        values = dict(zip(fitting, self._predict([rows[i][:-1] for i in fitting]), strict=True))
         return [values[i] if i in values else self._too_long(row) for i, row in enumerate(rows)]
+
+    @torch.no_grad()
+    def _predict(self, contexts: Sequence[tuple[int, ...]]) -> list[float]:
+        """Output of the head after each context."""
+        if not contexts:
+            return []
+        policy = self.policy
+        with policy.autocast():
+            states = read_whole_contexts(policy.evaluator, contexts, policy.tokens_per_microbatch)
+            return policy.aux_heads.predict(self.head, states.hidden).tolist()
 
     def _encode(self, rollout: Rollout) -> Rollout:
         """The rollout in this model's tokens."""

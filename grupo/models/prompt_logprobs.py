@@ -1,21 +1,30 @@
 """Engine that also scores given tokens and returns the likeliest next tokens."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
 import torch
-from jaxtyping import Int
+from jaxtyping import Float, Int
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 from transformers import PreTrainedModel
 
-from grupo.inference.base import Engine, Reply, Request, StopConditions, batchable_groups
+from grupo.inference.base import (
+    ContextReader,
+    ContextStates,
+    Engine,
+    Reply,
+    Request,
+    StopConditions,
+    batchable_groups,
+)
 from grupo.kernels.hidden_states import HiddenStates
 from grupo.kernels.lm_head import LogitsHead
 from grupo.models.token_statistics import TokenDistributions
 
 TOKENS_PER_BATCH = 1 << 15  # tokens scored at once
+ROWS_OF_LOGITS = 64  # distributions over the whole vocabulary that are computed at once
 
 
 class HiddenStateReader(Protocol):
@@ -74,24 +83,26 @@ class PromptLogprobEngine:
         for group in batchable_groups(requests):
             fitting = [i for i in group if fits[i]]
             if scored := [i for i in fitting if requests[i].num_scored]:
-                yield from self._evaluate(self._score, [requests[i] for i in scored], scored)
+                yield from self._score_all([requests[i] for i in scored], scored)
             if open_rows := [i for i in fitting if requests[i].num_likeliest]:
-                prompts = [requests[i] for i in open_rows]
-                yield from self._evaluate(self._likeliest, prompts, open_rows)
+                replies = self._likeliest([requests[i] for i in open_rows])
+                yield from zip(open_rows, replies, strict=True)
 
-    def _evaluate(
-        self,
-        compute: Callable[[Sequence[Request], Tensor, Tensor], Iterator[Reply]],
-        requests: Sequence[Request],
-        indices: Sequence[int],
+    def read_contexts(self, contexts: Sequence[tuple[int, ...]]) -> ContextStates:
+        """The last hidden state after each context, with the caches of an engine that has some."""
+        if isinstance(self.engine, ContextReader):
+            return self.engine.read_contexts(contexts)
+        return read_whole_contexts(self.evaluator, contexts, TOKENS_PER_BATCH)
+
+    def _score_all(
+        self, requests: Sequence[Request], indices: Sequence[int]
     ) -> Iterator[tuple[int, Reply]]:
         """Replies to requests with equal sampling parameters, in micro-batches."""
+        token, length = _padded([r.tokens for r in requests])
         self.evaluator.model.eval()
-        token = pad_sequence([torch.tensor(r.tokens) for r in requests], batch_first=True)
-        length = torch.tensor([len(r.tokens) for r in requests])
         for rows in self.evaluator.microbatches(token, length, TOKENS_PER_BATCH):
             batch = [requests[i] for i in rows.tolist()]
-            replies = compute(batch, token[rows], length[rows])
+            replies = self._score(batch, token[rows], length[rows])
             yield from zip((indices[i] for i in rows.tolist()), replies, strict=True)
 
     def _score(self, requests: Sequence[Request], token: Tensor, length: Tensor) -> Iterator[Reply]:
@@ -108,14 +119,59 @@ class PromptLogprobEngine:
         for logp, entropy in zip(logps, entropies, strict=True):
             yield Reply((), tuple(logp.tolist()), "given", tuple(entropy.tolist()))
 
-    def _likeliest(
-        self, requests: Sequence[Request], token: Tensor, length: Tensor
-    ) -> Iterator[Reply]:
-        hidden = self.evaluator.hidden_states(token, length, torch.arange(len(token)), length - 1)
-        logits = self.lm_head(hidden.values)
-        logp = requests[0].sampling(logits, logits.argmax(-1)).log_softmax(-1)
-        values, tokens = logp.sort(dim=-1, descending=True, stable=True)
-        for i, request in enumerate(requests):
-            count = min(request.num_likeliest, int((values[i] > -torch.inf).sum()))
-            top = tuple(values[i, :count].tolist())
-            yield Reply(logp=top, next_tokens=tuple(tokens[i, :count].tolist()))
+    def _likeliest(self, requests: Sequence[Request]) -> Iterator[Reply]:
+        """Next tokens of requests with equal sampling parameters."""
+        hidden, num_read = self.read_contexts([r.tokens for r in requests])
+        sampling = requests[0].sampling
+        for first in range(0, len(requests), ROWS_OF_LOGITS):
+            logits = self.lm_head(hidden[first : first + ROWS_OF_LOGITS])
+            logp = sampling(logits, logits.argmax(-1)).log_softmax(-1)
+            for i, row in enumerate(logp, first):
+                tokens = likeliest(row, requests[i].num_likeliest)
+                cached = len(requests[i].tokens) - num_read[i]
+                top = tuple(row[tokens].tolist())
+                yield Reply(logp=top, next_tokens=tuple(tokens.tolist()), num_cached=cached)
+
+
+def likeliest(logp: Float[Tensor, "V"], k: int) -> Int[Tensor, "k"]:
+    """Indices of the k largest log-probabilities, the largest first, without impossible tokens.
+
+    Of equal ones the smallest index comes first, on every device.
+
+    >>> likeliest(torch.tensor([-2.0, -1.0, -2.0, -torch.inf]), 2).tolist()
+    [1, 0]
+    """
+    smallest = logp.topk(min(k, len(logp))).values[-1]
+    candidates = ((logp >= smallest) & (logp > -torch.inf)).nonzero()[:, 0]  # with all equal ones
+    order = logp[candidates].sort(descending=True, stable=True).indices
+    return candidates[order[:k]]
+
+
+def read_whole_contexts(
+    evaluator: HiddenStateReader, contexts: Sequence[tuple[int, ...]], max_tokens: int
+) -> ContextStates:
+    """The last hidden state after each context, by a forward pass over all its tokens.
+
+    Args:
+        evaluator: computes hidden states.
+        contexts: tokens of each context, at least one.
+        max_tokens: tokens of a micro-batch.
+    """
+    token, length = _padded(contexts)
+    evaluator.model.eval()
+    order: list[int] = []
+    hidden: list[Tensor] = []
+    for rows in evaluator.microbatches(token, length, max_tokens):
+        last = length[rows] - 1
+        hidden.append(
+            evaluator.hidden_states(token[rows], length[rows], torch.arange(len(rows)), last).values
+        )
+        order += rows.tolist()
+    place = torch.tensor(order).argsort().to(hidden[0].device)
+    return ContextStates(torch.cat(hidden)[place], tuple(map(len, contexts)))
+
+
+def _padded(contexts: Sequence[tuple[int, ...]]) -> tuple[Int[Tensor, "N L"], Int[Tensor, "N"]]:
+    """Right-padded rows of tokens, and their lengths."""
+    rows = pad_sequence([torch.tensor(context) for context in contexts], batch_first=True)
+    return rows, torch.tensor([len(context) for context in contexts])

@@ -1,20 +1,24 @@
 """Samples rollouts and writes them as tasks: `completion` for SFT, `chosen`/`rejected` for DPO."""
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from grupo.config.success import with_default_reward_term
 from grupo.config.tool_formats import with_tool_formats
+from grupo.core.interfaces import Actor, TurnStrategy
 from grupo.core.media import Media
+from grupo.core.private_turns import record_rejected_answers
 from grupo.core.response_use import generation_only
-from grupo.core.types import Group, Rollout, Task
+from grupo.core.types import Group, Observation, Rollout, Task
+from grupo.core.usage import count_external_usage
 from grupo.distributed.base import Ranks
 from grupo.distributed.exchange import exchange_json, sum_counts
 from grupo.distributed.phase import Phase
 from grupo.pipeline.data_stage import new_data_file, sampling_inputs
+from grupo.pipeline.rows import Row, RowsOfGroup
 from grupo.recipe import Recipe
 from grupo.rollouts.evaluate import sample_groups
 from grupo.rollouts.samplers import FixedGroupSize, GroupSampler, Sampler
@@ -24,91 +28,47 @@ from grupo.util.rng import derive_key
 
 COLLECTION_FILE = "tasks.jsonl"
 ROLLOUTS_AT_ONCE = 512  # rollouts that are sampled concurrently; a larger group is sampled alone
-Row = Mapping[str, Any]  # the columns of one task in the written file, by name
-# (rollouts, solves) -> rows: makes rows from the scored rollouts of a group. `solves` returns True
-# for a rollout that solves its task.
-RowsOfGroup = Callable[[Sequence[Rollout], Callable[[Rollout], bool]], Sequence[Row]]
 
 
 @dataclass(frozen=True)
 class SampledGroups:
-    """The groups of a stage, and the number of tokens generated for them.
+    """The groups of a stage, and what they cost.
 
     Args:
         groups: A group for each task.
-        num_tokens: Number of generated tokens, also for rollouts that the sampler dropped.
+        generated: Number of generated tokens by role, also of rollouts that the sampler dropped and
+            of attempts that a turn strategy did not return.
+        read: Number of read tokens by role.
+        usage: Calls of other models, and counts of choices within the strategy, by name.
     """
 
     groups: Sequence[Group]
-    num_tokens: int
+    generated: Mapping[str, int]
+    read: Mapping[str, int]
+    usage: Mapping[str, float]
+
+
+@dataclass(frozen=True)
+class WithRejected:
+    """A turn strategy whose rollouts have the answers that it rejected.
+
+    Args:
+        inner: The strategy.
+    """
+
+    inner: TurnStrategy
+
+    async def __call__(self, actor: Actor, rollout: Rollout, observation: Observation) -> Rollout:
+        with record_rejected_answers() as rejected:
+            answered = await self.inner(actor, rollout, observation)
+        is_first = not rollout.turns  # a pair has one prompt, that of the task
+        return replace(answered, rejected=tuple(rejected) if is_first else ())
 
 
 class NothingCollectedError(CommandError):
     """No row was made from any of the sampled groups."""
 
     exit_code = EXIT_FAILED
-
-
-def best_against_worst(
-    rollouts: Sequence[Rollout], solves: Callable[[Rollout], bool]
-) -> Sequence[Row]:
-    """One row: the rollout with the highest reward as `chosen`, the lowest as `rejected`.
-
-    Of several rollouts with the same reward, the first one is taken. Rollouts without text, or with
-    white space only, are left out. There is no row if all rewards are equal, or if the best and the
-    worst rollout have the same text.
-
-    Args:
-        rollouts: The scored rollouts of a group.
-        solves: Not used.
-
-    >>> from grupo.core.types import Response
-    >>> turns = [(("2 + 2", Response((1,), (0.0,), text=text)),) for text in ("5", "4")]
-    >>> group = [Rollout(turns[0], reward=0.0), Rollout(turns[1], reward=1.0)]
-    >>> [(row["chosen"], row["rejected"]) for row in best_against_worst(group, bool)]
-    [('4', '5')]
-    """
-    rollouts = [rollout for rollout in rollouts if rollout.text.strip()]
-    if not rollouts:
-        return []
-    best = max(rollouts, key=lambda rollout: rollout.reward)
-    worst = min(rollouts, key=lambda rollout: rollout.reward)
-    if best.reward == worst.reward or best.text == worst.text:
-        return []
-    rewards = {"chosen_reward": best.reward, "rejected_reward": worst.reward}
-    return [{"chosen": best.text, "rejected": worst.text, **rewards}]
-
-
-def best_against_worst_in_context(
-    rollouts: Sequence[Rollout], solves: Callable[[Rollout], bool]
-) -> Sequence[Row]:
-    """As `best_against_worst`, with the prompt of the rollouts in place of the task's prompt.
-
-    Use this function if the rollouts of a group share a prompt that is not the task's prompt. An
-    example is a sampler that generates several reviews of one answer.
-
-    Args:
-        rollouts: The scored rollouts of a group, which have the same prompt.
-        solves: Not used.
-    """
-    rows = best_against_worst(rollouts, solves)
-    if not rows:
-        return []
-    prompt = next(rollout.turns[0][0] for rollout in rollouts if rollout.turns)
-    return [{**row, "prompt": prompt if isinstance(prompt, str) else list(prompt)} for row in rows]
-
-
-def solved(rollouts: Sequence[Rollout], solves: Callable[[Rollout], bool]) -> Sequence[Row]:
-    """A row for each rollout that solves the task, with its text as `completion`.
-
-    Rollouts with the same text have one row.
-
-    Args:
-        rollouts: The scored rollouts of a group.
-        solves: Returns whether a rollout solves its task.
-    """
-    texts = dict.fromkeys(rollout.text for rollout in rollouts if solves(rollout))
-    return [{"completion": text} for text in texts]
 
 
 def sample_collection(
@@ -130,23 +90,24 @@ def sample_collection(
         sampler: Generates the group of a task. None generates independent rollouts.
     """
     recipe = with_tool_formats(recipe)
-    sampler = sampler or GroupSampler(attempts, recipe.evaluation.turn_strategy)
+    sampler = sampler or GroupSampler(attempts, WithRejected(recipe.evaluation.turn_strategy))
     group_size = sampler.group_size if isinstance(sampler, FixedGroupSize) else 0
     tasks_at_once = max(1, ROLLOUTS_AT_ONCE // (group_size or attempts))
     groups: list[Group] = []
-    num_tokens = 0
+    counts = [Counter[str]() for _ in range(3)]  # generated, read, usage
     with sampling_inputs(recipe, max_tasks, callback, ranks) as inputs:
         for first in range(0, len(inputs.tasks), tasks_at_once):
             with generation_only():  # an actor made here keeps no activations for an update
                 actor = inputs.policy.actor(derive_key(recipe.seed, "collect", first))
             tasks = inputs.tasks[first : first + tasks_at_once]
             resized = [replace(task, group_size=0) for task in tasks]  # 0: the sampler's group size
-            groups += sample_groups(actor, recipe.env, resized, sampler, ranks)
-            counts = exchange_json(
-                ranks, actor.generated_tokens, Phase.ANSWERS_COLLECTED, "generate"
-            )
-            num_tokens += sum(sum_counts(counts).values())
-    return SampledGroups(groups, num_tokens)
+            with count_external_usage() as usage:
+                groups += sample_groups(actor, recipe.env, resized, sampler, ranks)
+            own = [actor.generated_tokens, actor.read_tokens, usage]
+            parts = exchange_json(ranks, own, Phase.ANSWERS_COLLECTED, "generate")
+            for total, counted in zip(counts, zip(*parts, strict=True), strict=True):
+                total.update(sum_counts(counted))
+    return SampledGroups(groups, *map(dict, counts))
 
 
 def write_collection(
@@ -163,7 +124,7 @@ def write_collection(
     Args:
         folder: The folder of the stage.
         recipe: The recipe of the stage.
-        sampled_groups: The groups, and the number of tokens generated for them.
+        sampled_groups: The groups, and what they cost.
         rows_of_group: Makes the rows of a group.
         callback: Receives a message about the result.
         seconds: Time in which the groups were generated, for the summary.
@@ -188,13 +149,20 @@ def write_collection(
         "seed": recipe.seed,
         "tasks": len(groups),
         "rows": len(lines),
-        "tokens": sampled_groups.num_tokens,
+        "failed": sum(bool(rollout.error) for group in groups for rollout in group.rollouts),
+        "tokens": sum(sampled_groups.generated.values()),
+        "read_tokens": sum(sampled_groups.read.values()),
+        "generated_by_role": sampled_groups.generated,
+        "read_by_role": sampled_groups.read,
+        "usage": sampled_groups.usage,
         "seconds": round(seconds, 2),
     }
     with new_data_file(folder / COLLECTION_FILE, summary) as path:
         path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    counts = "".join(f", {name} {n:g}" for name, n in sampled_groups.usage.items())
     callback.on_message(
-        f"{len(lines)} rows of {len(groups)} tasks were collected: {folder / COLLECTION_FILE}"
+        f"{len(lines)} rows of {len(groups)} tasks were collected{counts}:"
+        f" {folder / COLLECTION_FILE}"
     )
 
 

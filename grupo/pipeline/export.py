@@ -17,7 +17,7 @@ from grupo.util.errors import ConfigError
 EXPORT_FOLDER = "model"  # name of the folder that an export stage writes
 STAGE_PREFIX = "stage:"  # "stage:exported" refers to the folder that the stage `exported` writes
 FOLDER_FIELDS = ("model", "folder")  # fields of components that may hold such a reference
-RECIPE_FIELDS = ("env", "method", "aux_models")  # fields of a recipe with such components
+RECIPE_FIELDS = ("env", "method", "aux_models", "evaluation")  # fields with such components
 
 
 def write_stage_model(folder: Path, recipe: Recipe, callback: Callback) -> None:

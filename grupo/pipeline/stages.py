@@ -1,30 +1,32 @@
 """The kinds of stages of a pipeline: training, survey, collection of rollouts, and export."""
 
+from dataclasses import replace
 from pathlib import Path
 from time import perf_counter
 from typing import Any, Literal, Protocol
 
-from grupo.core.component import component
+from grupo.core.component import component, to_code
+from grupo.core.interfaces import TurnStrategy
 from grupo.core.ranges import NonNegativeInt, PositiveInt
 from grupo.distributed.base import Ranks
 from grupo.distributed.exchange import broadcast_from_rank_0
 from grupo.distributed.phase import Phase
 from grupo.pipeline.collect import (
     COLLECTION_FILE,
-    RowsOfGroup,
-    best_against_worst,
     sample_collection,
     write_collection,
 )
 from grupo.pipeline.conditions import StageCondition
 from grupo.pipeline.export import EXPORT_FOLDER, write_stage_model
 from grupo.pipeline.merge import WeightMerge
+from grupo.pipeline.rows import RowsOfGroup, best_against_worst
 from grupo.pipeline.survey import SURVEY_FILE, write_stage_survey
 from grupo.recipe import Recipe
 from grupo.rollouts.samplers import Sampler
 from grupo.training.callbacks import Callback
 from grupo.training.resume.run_folder import RECIPE_FILE
 from grupo.training.start import create_trainer, reopen_trainer
+from grupo.util.errors import ConfigError
 
 OWN_POLICY = ""  # value of `start` for a stage that uses the policy of its own recipe
 
@@ -157,13 +159,19 @@ class CollectStage:
     Args:
         name: Name of the stage and of its folder.
         recipe: The recipe with the policy, environment and tasks.
-        attempts: Number of sampled rollouts per task.
+        attempts: Number of sampled rollouts per task; with a strategy, of its answers per task.
         count: Only the first `count` tasks are used; 0 uses all tasks.
-        rows: Makes the rows of a group, such as `best_against_worst` or `solved`.
+        rows: Makes the rows of a group, such as `best_against_worst` or `solved`; with a strategy
+            `answers` or `answers_against_rejected`.
         start: As for `Stage`.
         when: As for `Stage`.
         otherwise: As for `Stage`.
         sampler: Generates the group of a task. None generates `attempts` independent rollouts.
+        strategy: How the policy answers one observation, such as `Vote(8)`, in place of the
+            `evaluation.turn_strategy` of the recipe; None keeps that one.
+
+    Raises:
+        ConfigError: Both a sampler and a strategy are given.
     """
 
     name: str
@@ -175,6 +183,18 @@ class CollectStage:
     when: StageCondition | None = None
     otherwise: Literal["stop", "skip"] = "stop"
     sampler: Sampler | None = None
+    strategy: TurnStrategy | None = None
+
+    def __post_init__(self) -> None:
+        if self.strategy is None:
+            return
+        if self.sampler is not None:
+            raise ConfigError(
+                f"CollectStage.strategy: {to_code(self.strategy)}, and the stage has a sampler."
+                " Allowed: one of them. A sampler such as GroupSampler has a turn_strategy itself."
+            )
+        evaluation = replace(self.recipe.evaluation, turn_strategy=self.strategy)
+        object.__setattr__(self, "recipe", self.recipe.replace(evaluation=evaluation))
 
     @property
     def output_name(self) -> str:

@@ -6,11 +6,14 @@ from typing import Any
 
 from grupo.config.validate import check_recipe
 from grupo.config.validate_tasks import load_tasks
+from grupo.core.aux_heads import ReadsHeads
+from grupo.core.component import to_code, walk
 from grupo.core.serialization import to_data
 from grupo.core.types import Task
 from grupo.core.unwritable import describe
 from grupo.models.causal_lm import CausalLM
 from grupo.models.model_size import read_parameter_shapes
+from grupo.pipeline.collect import COLLECTION_FILE
 from grupo.pipeline.export import stages_used_as_rewards
 from grupo.pipeline.merge import WeightMerge, check_same_shapes
 from grupo.pipeline.pipeline import (
@@ -21,6 +24,7 @@ from grupo.pipeline.pipeline import (
 )
 from grupo.pipeline.sources import task_sources_from_stages
 from grupo.pipeline.stages import ExportStage, PipelineStage
+from grupo.pipeline.survey import SURVEY_FILE
 from grupo.recipe import Recipe
 from grupo.rollouts.eval_scores import check_eval_metric
 from grupo.tasks import split_tasks
@@ -41,11 +45,28 @@ def check_pipeline(pipeline: Pipeline) -> None:
     for stage in pipeline.stages:
         with stage_name_in_errors(stage):
             check_recipe(stage.recipe)
+            _check_read_heads(stage)
             if not task_sources_from_stages(stage.recipe):
                 has_held_out_tasks[stage.name] = bool(_held_out_tasks(stage.recipe))
     for index in range(len(pipeline.stages)):
         _check_condition(pipeline, index, has_held_out_tasks)
     to_data(pipeline, "pipeline", on_unwritable=describe)  # raises for values that no file can hold
+
+
+def _check_read_heads(stage: PipelineStage) -> None:
+    """Raise `ConfigError` for a strategy that reads a head in a stage that writes data.
+
+    Such a stage has the weights of a model, without the heads that a run trains beside it.
+    """
+    if stage.output_name in (COLLECTION_FILE, SURVEY_FILE):
+        strategy = stage.recipe.evaluation.turn_strategy
+        for part in walk(strategy):
+            if isinstance(part, ReadsHeads) and part.read_heads:
+                raise ConfigError(
+                    f"evaluation.turn_strategy: {to_code(part)} reads the head"
+                    f" {part.read_heads[0]!r}, and a {type(stage).__name__} loads no heads."
+                    " Allowed: ByReward(LearnedReward('stage:NAME')) after an ExportStage."
+                )
 
 
 def _held_out_tasks(recipe: Recipe) -> Sequence[Task]:

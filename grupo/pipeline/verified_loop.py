@@ -3,8 +3,8 @@
 Source: Li et al., 2025, arXiv:2505.19000.
 """
 
-from grupo.pipeline.collect import RowsOfGroup
 from grupo.pipeline.pipeline import Pipeline
+from grupo.pipeline.rows import RowsOfGroup
 from grupo.pipeline.sources import CollectedTasks, SurveyedTasks
 from grupo.pipeline.stages import CollectStage, Stage, SurveyStage
 from grupo.recipe import Recipe

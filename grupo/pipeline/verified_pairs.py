@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from grupo.core.component import component
 from grupo.core.types import Rollout
-from grupo.pipeline.collect import Row
+from grupo.pipeline.rows import Row
 
 WRONG = "wrong"
 Solves = Callable[[Rollout], bool]

@@ -3,16 +3,45 @@
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Protocol
 
 import numpy as np
 
-from grupo.core.interfaces import Actor, EnvSpec, TurnStrategy
+from grupo.core.interfaces import Actor, Env, EnvSpec, TurnStrategy
 from grupo.core.response_use import generation_only
-from grupo.core.types import Observation, Rollout, Task
+from grupo.core.types import Group, Observation, Rollout, Task
 from grupo.core.usage import add_external_usage, count_external_usage
-from grupo.rollouts.evaluate import HasActor, run_rollouts
+from grupo.rollouts.evaluate import HasActor, sample_groups
+from grupo.rollouts.samplers import GroupSampler, Sampler
 from grupo.util.rng import derive_key
+
+
+class AttemptProgress(Protocol):
+    """Receives what a comparison of strategies has done, for a display."""
+
+    def begin(self, name: str, answers: int) -> None:
+        """Called before the answers of a strategy or of a baseline.
+
+        Args:
+            name: The strategy.
+            answers: Number of its answers that are generated now.
+        """
+        ...
+
+    def answered(self) -> None:
+        """Called after each answer."""
+        ...
+
+
+class NoProgress:
+    """Progress that is not shown."""
+
+    def begin(self, name: str, answers: int) -> None:
+        pass
+
+    def answered(self) -> None:
+        pass
 
 
 @dataclass(frozen=True)
@@ -83,6 +112,24 @@ class WithOwnUsage:
         return rollout
 
 
+@dataclass(frozen=True)
+class WithProgress:
+    """A sampler whose groups are announced when they are scored.
+
+    Args:
+        inner: The sampler.
+        progress: Receives a call for each group.
+    """
+
+    inner: Sampler
+    progress: AttemptProgress
+
+    async def __call__(self, task: Task, env: Env, actor: Actor) -> Group:
+        group = await self.inner(task, env, actor)
+        self.progress.answered()
+        return group
+
+
 def attempt_tasks(
     policy: HasActor,
     env: EnvSpec,
@@ -92,6 +139,8 @@ def attempt_tasks(
     rounds: range,
     key: int,
     top_k: int = 0,
+    name: str = "",
+    progress: AttemptProgress = NoProgress(),
 ) -> StrategyAttempts:
     """Attempt every task once in each round.
 
@@ -107,15 +156,19 @@ def attempt_tasks(
         rounds: Numbers of the rounds, from which their random streams are derived.
         key: Number from which the random streams are derived.
         top_k: Sample among so many likeliest tokens; 1 is greedy, 0 leaves it to the policy.
+        name: The strategy, for the progress.
+        progress: Receives a call for each answer.
     """
+    progress.begin(name, len(rounds) * len(tasks))
     generated, read, usage = Counter[str](), Counter[str](), Counter[str]()
     rollouts = []
     started = time.monotonic()
-    counted = WithOwnUsage(strategy, usage)
+    sampler = WithProgress(GroupSampler(1, WithOwnUsage(strategy, usage)), progress)
+    single = [replace(task, group_size=1) for task in tasks]
     for number in rounds:
         with generation_only():  # an actor made here keeps no activations for an update
             actor = policy.actor(derive_key(key, "round", number))
-        groups = run_rollouts(actor.with_sampling(top_k=top_k), env, tasks, 1, counted)
+        groups = sample_groups(actor.with_sampling(top_k=top_k), env, single, sampler)
         rollouts.append(tuple(group.rollouts[0] for group in groups))
         generated.update(actor.generated_tokens)
         read.update(actor.read_tokens)

@@ -12,12 +12,17 @@ from grupo.core.extract_answer import Extractor
 from grupo.core.interfaces import EnvSpec, TurnStrategy, single_response
 from grupo.core.types import Rollout, Task
 from grupo.rollouts.evaluate import HasActor, Proportion, bootstrap_proportion
-from grupo.rollouts.strategy_attempts import StrategyAttempts, attempt_tasks
+from grupo.rollouts.strategy_attempts import (
+    AttemptProgress,
+    NoProgress,
+    StrategyAttempts,
+    attempt_tasks,
+)
 from grupo.rollouts.vote_curve import AttemptCurve, likeliest_curve, vote_curve
 from grupo.util.statistics import Interval, stratified_mean
 
 MAX_BASELINE_ATTEMPTS = 64  # of self-consistency; more tokens are compared with so many attempts
-GREEDY = "greedy"
+GREEDY, SINGLE = "greedy", "single attempts"
 
 
 @dataclass(frozen=True)
@@ -143,6 +148,8 @@ def compare_strategies(
     success: Callable[[Rollout], bool],
     extract: Extractor,
     key: int,
+    progress: AttemptProgress = NoProgress(),
+    attempt: Callable[..., StrategyAttempts] = attempt_tasks,
 ) -> StrategyComparison:
     """Attempt all tasks with every strategy and with the baselines.
 
@@ -158,17 +165,22 @@ def compare_strategies(
         success: Decides whether a rollout solves its task.
         extract: Finds the answers that self-consistency counts.
         key: Number from which the random streams are derived.
+        progress: Receives a call for each answer.
+        attempt: Makes the attempts, with the arguments of `attempt_tasks`; another function may
+            keep them.
     """
-    attempt = partial(attempt_tasks, policy, env, tasks, key=key)
-    greedy = attempt(single_response, rounds=range(1), top_k=1)
-    single = attempt(single_response, rounds=range(rounds))
+    attempt = partial(attempt, policy, env, tasks, key=key, progress=progress)
+    greedy = attempt(single_response, rounds=range(1), top_k=1, name=GREEDY)
+    single = attempt(single_response, rounds=range(rounds), name=SINGLE)
     runs = {
-        name: single if strategy is single_response else attempt(strategy, rounds=range(rounds))
+        name: single
+        if strategy is single_response
+        else attempt(strategy, rounds=range(rounds), name=name)
         for name, strategy in strategies.items()
     }
     needed = _attempts_needed(vote_curve(single, success, extract), runs.values())
     if needed > rounds:
-        single += attempt(single_response, rounds=range(rounds, needed))
+        single += attempt(single_response, rounds=range(rounds, needed), name=SINGLE)
     curve = vote_curve(single, success, extract)
     solved = {name: run.solved(success).mean(0) for name, run in runs.items()}
     first = next(iter(solved))

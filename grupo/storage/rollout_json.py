@@ -11,7 +11,10 @@ def to_data(rollout: Rollout) -> dict[str, Any]:
     """The rollout as JSON data, with exact tokens and log-probabilities."""
     turns = [[observation, vars(response)] for observation, response in rollout.turns]
     seat = asdict(rollout.seat) if rollout.seat else None
-    return {**vars(rollout), "turns": turns, "seat": seat}
+    data = {**vars(rollout), "turns": turns, "seat": seat}
+    if not rollout.rejected:  # only a `CollectStage` has some
+        del data["rejected"]
+    return data
 
 
 def from_data(data: Mapping[str, Any]) -> Rollout:
@@ -19,6 +22,7 @@ def from_data(data: Mapping[str, Any]) -> Rollout:
     values: dict[str, Any] = {**data}
     values["turns"] = tuple((as_observation(text), _response(x)) for text, x in data["turns"])
     values["step_values"] = {name: tuple(x) for name, x in data["step_values"].items()}
+    values["rejected"] = tuple(data.get("rejected", ()))
     values["seat"] = Seat(**data["seat"]) if data["seat"] else None
     return Rollout(**values)
 

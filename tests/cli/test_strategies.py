@@ -1,8 +1,12 @@
 """`grupo eval --strategy` and `grupo ask --strategy`: tables, pictures, bad input."""
 
 import json
+import re
+from pathlib import Path
 
 import pytest
+
+from grupo.report.kept_strategies import PICTURE_FILE, STRATEGIES_FILE
 
 EVAL = ["eval", "run", "--attempts", "2", "--count", "3"]
 STRATEGIES = ["--strategy", "single", "--strategy", "Vote(3)"]
@@ -34,6 +38,22 @@ def test_the_comparison_is_a_table_and_a_picture(grupo, tmp_path):
     assert picture.read_text().startswith("<?xml")
 
 
+def test_a_kept_comparison_is_in_the_report_of_the_run(grupo, tmp_path):
+    code, _, err = grupo(*EVAL, *STRATEGIES, "--keep")
+    assert code == 0
+    assert "The comparison is kept for the report of the run: " in err
+    assert grupo("check", "run")[0] == 0
+    report = tmp_path / "report.html"
+    assert grupo("report", "run", "--out", str(report))[0] == 0
+    for name in (STRATEGIES_FILE, PICTURE_FILE):  # other tests use the run
+        Path("run", name).unlink()
+    data = re.search(r'id="data">(.*?)</script>', report.read_text(), re.DOTALL)
+    (run,) = json.loads(data[1])["runs"]
+    names = [line[0] for line in run["strategies"]["lines"]]
+    assert names[:4] == ["single", "Vote(3)", "greedy", "Vote(1)"]
+    assert run["strategies"]["picture"].startswith("data:image/svg+xml;base64,")
+
+
 def test_a_plain_evaluation_prints_its_tokens(grupo):
     _, out, _ = grupo(*EVAL)
     data = json.loads(grupo(*EVAL, "--json")[1])
@@ -62,7 +82,7 @@ def test_a_vote_shows_its_attempts(grupo):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--strategy", "Vote(0)"], "strategy: Vote.n: 0. Allowed: 1 or more."),
+        (["--strategy", "Vote(0)"], "strategy: Vote.n: 0. Allowed: 1 to 10000."),
         (["--strategy", "Vot(3)"], "Did you mean 'Vote'?"),
         (["--strategy", "BestOf(2, ByHead('score'))"], "the policy has no head 'score'"),
         (["--strategy", "StepBeam('scores')"], "the policy has no head 'scores'"),
@@ -82,6 +102,7 @@ def test_a_vote_shows_its_attempts(grupo):
         (["--strategy", "rewards.py:nobody"], "has no 'nobody'"),
         (["--strategy", "single", "--out", "a.txt"], "out: 'a.txt' is not an image"),
         (["--out", "a.svg"], "out: the picture compares strategies"),
+        (["--keep"], "keep: True. Allowed with the folder of a run and --strategy."),
     ],
 )
 def test_bad_input_is_one_message(grupo, arguments, message):

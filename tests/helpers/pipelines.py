@@ -7,6 +7,7 @@ from pathlib import Path
 from grupo.core.aux_heads import ExportedHead, OwnModelHead
 from grupo.envs import RewardTerm, SingleTurn
 from grupo.methods.bradley_terry import bradley_terry
+from grupo.methods.dpo import dpo
 from grupo.methods.ppo import ppo
 from grupo.models.lora import Lora
 from grupo.pipeline import (
@@ -19,11 +20,13 @@ from grupo.pipeline import (
     SurveyedTasks,
     SurveyStage,
     WeightMerge,
+    answers_against_rejected,
     spherical,
 )
 from grupo.pipeline.data_stage import read_data_file
 from grupo.recipe import Recipe
 from grupo.rewards import LearnedReward
+from grupo.rollouts.turns import Vote
 from grupo.storage.pipeline_dirs import stage_folders
 from grupo.tasks import FromFunction, Lowest
 from tests.helpers import training_recipes
@@ -83,6 +86,21 @@ def collected(model: str) -> Pipeline:
     return Pipeline((CollectStage("pairs", recipe, attempts=4), Stage("train", later)), rounds=2)
 
 
+def distilled(model: str) -> Pipeline:
+    """Preferences for the answers of a vote over those that it outvotes, in two rounds."""
+    recipe = short(model)
+    pairs = recipe.replace(method=dpo(beta=0.1), tasks=CollectedTasks("voted"), eval_tasks=2)
+    voted = CollectStage(
+        "voted", recipe, attempts=1, rows=answers_against_rejected, strategy=Vote(3, first_letter)
+    )
+    return Pipeline((voted, Stage("dpo", pairs)), rounds=2)
+
+
+def first_letter(text: str) -> str:
+    """The answer of a text, for votes."""
+    return text[:1]
+
+
 def exported(model: str) -> Pipeline:
     """A reward model on collected pairs, whose exported model is a reward and a value model."""
     recipe = short(model)
@@ -106,6 +124,7 @@ PIPELINES: Mapping[str, Callable[[str], Pipeline]] = {
     "merged": merged,
     "surveyed": surveyed,
     "collected": collected,
+    "distilled": distilled,
     "exported": exported,
 }
 

@@ -112,6 +112,14 @@ def test_rounds_of_collections_killed_in_the_second_round(kill, assert_same_bits
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize(
+    "kill", fast_cases(["data/written:2"], ["data/begun:1", "step/generated:2", "stage/begin:3"])
+)
+def test_rounds_of_distillation_killed_in_a_collection_or_a_run(kill, assert_same_bits):
+    assert_same_bits("distilled", kill)
+
+
+@pytest.mark.slow
 def test_a_pipeline_killed_in_every_stage_in_turn(assert_same_bits):
     assert_same_bits(
         "surveyed", "step/updated:1", "stage/begin:2", "data/renamed:1", "step/logging:1"

@@ -82,6 +82,15 @@ def test_the_length_reward_of_light_r1(load):
 
 
 @pytest.mark.slow
+def test_distilled_votes_run(load, tmp_path):
+    voted_digits = load("voted_digits")
+    model = sys.modules["shifted_digits"].save_model(tmp_path / "model")
+    stages = [short_stage(stage) for stage in voted_digits.pipeline(str(model)).stages]
+    assert stages[1].recipe.evaluation.turn_strategy == voted_digits.VOTE
+    assert run(Pipeline(tuple(stages)), tmp_path) == [stage.name for stage in stages]
+
+
+@pytest.mark.slow
 def test_light_r1_runs(load, tmp_path):
     light_r1 = load("light_r1")
     model = sys.modules["shifted_digits"].save_model(tmp_path / "model")

@@ -114,6 +114,7 @@ def run_payload(run: RunView, since: int = 0) -> dict[str, Any]:
         "prompts": {task: index.prompts[task] for task in _task_keys(index, new)},
         "has_responses": bool(index.response_ranges),
         "stages": stages_payload(run),
+        "strategies": run.strategies,
     }
 
 

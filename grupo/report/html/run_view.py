@@ -13,6 +13,7 @@ from grupo.report.doctor import examine
 from grupo.report.html.journal_index import ByteRange, JournalIndex, join_journals, round_digits
 from grupo.report.html.tail import JournalTail
 from grupo.report.html.tool_calls import format_of_recipe
+from grupo.report.kept_strategies import STRATEGIES_FILE, strategies_payload
 from grupo.report.read_run import crash_reason
 from grupo.storage import strict_json
 from grupo.storage.media_files import data_url
@@ -55,6 +56,9 @@ class RunView:
             self._record_errors(f"{name}.jsonl", None, read)
         self.recipe = self.recipe or _nested_object(self._read_json("recipe.json"), "recipe")
         self.summary = self._read_json("summary.json")
+        strategies = self._read_json(STRATEGIES_FILE)
+        show = partial(strategies_payload, strategies, self.folder)
+        self.strategies = self._record_errors(f"{STRATEGIES_FILE}, its table", {}, show)
         self.crash_reason = ""
         if not self.summary:
             read_reason = partial(crash_reason, self.folder)
@@ -129,6 +133,7 @@ class RunView:
         self.read_errors = dict[str, str]()
         self.recipe: JsonObject = {}
         self.summary: JsonObject = {}
+        self.strategies: JsonObject = {}
         self.eval_scores: JsonObject = {}
         self.latest_checkpoint = ""
         self.checkpoint_data = {}

@@ -6,11 +6,17 @@ from dataclasses import replace
 from grupo.core.component import component
 from grupo.core.extract_answer import Extractor, final_answer
 from grupo.core.interfaces import Actor, TurnStrategy, single_response
-from grupo.core.numbers import PositiveInt
-from grupo.core.private_turns import add_private_turn
+from grupo.core.private_turns import add_private_turn, reject_answers
+from grupo.core.ranges import Calls
 from grupo.core.requires import Provides
 from grupo.core.types import Observation, Rollout
-from grupo.rollouts.turns.choices import CandidateChoice, Likeliest, MostVoted, text_since
+from grupo.rollouts.turns.choices import (
+    CandidateChoice,
+    Likeliest,
+    MostVoted,
+    RejectsSome,
+    text_since,
+)
 
 CHOSEN = Provides(given=True)  # a chosen answer is no sample: no ratio is taken of it
 
@@ -28,7 +34,7 @@ class BestOf:
         inner: Generates an attempt.
     """
 
-    n: PositiveInt = 8
+    n: Calls = 8
     by: CandidateChoice = Likeliest()
     inner: TurnStrategy = single_response
 
@@ -42,6 +48,11 @@ class BestOf:
         for i, candidate in enumerate(candidates):
             label = f"attempt {i + 1} of {self.n}" + ", chosen" * (i == index)
             add_private_turn(label, text_since(rollout, candidate))
+        if isinstance(self.by, RejectsSome):
+            rejected = self.by.rejected(rollout, candidates, index)
+        else:
+            rejected = [*candidates[:index], *candidates[index + 1 :]]
+        reject_answers(text_since(rollout, candidate) for candidate in rejected)
         return as_chosen(rollout, candidates[index])
 
 
@@ -58,7 +69,7 @@ class Vote:
         inner: Generates an attempt.
     """
 
-    n: PositiveInt = 8
+    n: Calls = 8
     extract: Extractor = final_answer
     inner: TurnStrategy = single_response
 

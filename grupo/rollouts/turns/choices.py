@@ -8,7 +8,7 @@ import asyncio
 from collections import Counter
 from collections.abc import Hashable, Sequence
 from statistics import fmean
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from grupo.core.component import component
 from grupo.core.extract_answer import Extractor, final_answer
@@ -37,6 +37,17 @@ class CandidateChoice(Protocol):
         ...
 
 
+@runtime_checkable
+class RejectsSome(Protocol):
+    """A choice that does not hold every other candidate for worse than the chosen one."""
+
+    def rejected(
+        self, before: Rollout, candidates: Sequence[Rollout], index: int, /
+    ) -> Sequence[Rollout]:
+        """The candidates that are worse than the one at `index`, which was chosen."""
+        ...
+
+
 @component
 class MostVoted:
     """The first candidate with the most frequent answer: self-consistency.
@@ -53,13 +64,24 @@ class MostVoted:
     extract: Extractor = final_answer
 
     async def __call__(self, actor: Actor, before: Rollout, candidates: Sequence[Rollout]) -> int:
-        answers = [self.extract(text_since(before, rollout)) or None for rollout in candidates]
+        answers = self._answers(before, candidates)
         votes = Counter(answer for answer in answers if answer is not None)
         top = sorted(votes.values(), reverse=True)[:2]
         is_tied = len(top) == 2 and top[0] == top[1]
         counts = {"votes/all": 1, "votes/tied": is_tied, "votes/empty": not votes}
         add_external_usage({name: float(count) for name, count in counts.items()})
         return most_voted(answers)
+
+    def rejected(
+        self, before: Rollout, candidates: Sequence[Rollout], index: int
+    ) -> Sequence[Rollout]:
+        """The candidates with another answer or without one; none if no candidate voted."""
+        answers = self._answers(before, candidates)
+        pairs = zip(candidates, answers, strict=True)
+        return [x for x, answer in pairs if answers[index] and answer != answers[index]]
+
+    def _answers(self, before: Rollout, candidates: Sequence[Rollout]) -> list[str | None]:
+        return [self.extract(text_since(before, rollout)) or None for rollout in candidates]
 
 
 def most_voted(answers: Sequence[Hashable | None]) -> int:
@@ -104,8 +126,8 @@ def mean_logp(before: Rollout, candidate: Rollout) -> float:
 class ByHead:
     """The candidate for which an auxiliary head of the policy predicts the largest value.
 
-    The head reads each candidate once more, before its last token: the last state that heads are
-    trained in. Of equal candidates the earliest one is chosen.
+    The head reads what the cache lacks of each candidate up to its last token: the last state that
+    heads are trained in. Of equal candidates the earliest one is chosen.
 
     Args:
         head: Name of a head that the policy was trained with, such as "score".

@@ -7,9 +7,9 @@ from grupo.core.component import component
 from grupo.core.forms import check_form, fill
 from grupo.core.interfaces import Actor, TurnStrategy, single_response
 from grupo.core.message_content import content_text
-from grupo.core.numbers import PositiveInt
 from grupo.core.paper import Paper, Source
-from grupo.core.private_turns import add_private_turn
+from grupo.core.private_turns import add_private_turn, reject_answers
+from grupo.core.ranges import Calls
 from grupo.core.requires import Provides
 from grupo.core.types import Observation, Rollout
 from grupo.core.usage import add_external_usage
@@ -46,7 +46,7 @@ class Revised:
         ConfigError: A form lacks a placeholder, or has one without a value.
     """
 
-    most: PositiveInt = 3
+    most: Calls = 3
     ask: str = ASK
     guide: str = ""
     stop: str = ""
@@ -69,6 +69,7 @@ class Revised:
         turn = len(rollout.turns)
         first = await self.inner(actor.fork("answer", turn), rollout, observation)
         answer = first
+        earlier: list[str] = []
         for i in range(1, self.most + 1):
             add_private_turn(f"answer {i}", text_since(rollout, answer))
             values = {"task": task_text(observation), "answer": text_since(rollout, answer)}
@@ -80,9 +81,11 @@ class Revised:
                     helper.fork("guide"), rollout, observation, self.guide, values, f"guide {i}"
                 )
             prompt = with_task_text(observation, fill(self.ask, values))
+            earlier.append(values["answer"])
             answer = await self.inner(actor.fork("revision", turn, i), rollout, prompt)
         else:
             add_external_usage({"revisions/at_limit": 1.0} if self.stop else {})
+        reject_answers(earlier)
         answer = answer if answer is first else as_answer(rollout, first, answer)
         return as_chosen(rollout, answer) if self.stop else answer
 

@@ -166,7 +166,7 @@ def test_strategies_are_spelled(text, strategy):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("Vote(0)", "strategy: Vote.n: 0. Allowed: 1 or more."),
+        ("Vote(0)", "strategy: Vote.n: 0. Allowed: 1 to 10000."),
         ("Vot(3)", "Did you mean 'Vote'?"),
         ("BestOf(4, by=ByHed('a'))", "Did you mean 'ByHead'?"),
         ("BestOf(4, by=3)", "by of BestOf: 3 does not fit. Allowed: ByHead(…)"),
