@@ -91,7 +91,7 @@ GENERATED_TASKS = Limit(
     "an index of 8 bytes is held for each task; the same number of tasks as for rows",
 )
 REPLY_SIZE = Limit(
-    "a reply of a judge, of OpenEnv or of an MCP server, which is a line of one that is a program",
+    "a reply of a judge or of an MCP server, which is a line of one that is a program",
     16 * 2**20,
     "bytes",
     "it is read into memory whole and searched for secrets; judges reply with thousands of bytes,"
@@ -116,11 +116,19 @@ REPLY_VALUES = Limit(
     "each is checked while all other work waits; tools reply with a text of which the policy reads"
     " 2,000 characters",
 )
+OBSERVATION_SIZE = Limit(
+    "a reply of a server of OpenEnv",
+    2 * 2**20,
+    "bytes",
+    "the search for the token takes 35 times its size in memory; a screen of an Atari game as"
+    " numbers has 504,000 bytes, and a text of two million more tokens than most contexts",
+)
 OBSERVATION_VALUES = Limit(
     "a reply of a server of OpenEnv",
-    1_000_000,
+    300_000,
     "values",
-    "each takes 60 bytes of memory and more; a screen of an Atari game has 100,800",
+    "each is visited several times; a screen of an Atari game has 100,800, and a picture of"
+    " 256 x 256 pixels 196,608",
 )
 SERVER_MESSAGES = Limit(
     "an MCP server between two calls",
@@ -206,6 +214,7 @@ LIMITS = (
     REQUEST_SIZE,
     REQUEST_VALUES,
     REPLY_VALUES,
+    OBSERVATION_SIZE,
     OBSERVATION_VALUES,
     SERVER_MESSAGES,
     SERVER_TOOLS,
