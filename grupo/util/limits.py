@@ -109,6 +109,20 @@ REQUEST_VALUES = Limit(
     "values",
     "each is read while all other work waits; a conversation of 10,000 messages has 30,000",
 )
+CONNECTIONS = Limit(
+    "open connections to the server of a policy",
+    4_096,
+    "connections, and half of the open files that the system allows a process",
+    "each is an open file of grupo, which opens others for checkpoints and journals; at most 4,096"
+    " agents are at work at the same time",
+)
+WAITING_CALLS = Limit(
+    "calls of one rollout, or of the clients of `grupo serve --openai`, in progress",
+    256,
+    "calls",
+    "each holds a connection and its messages; the calls of a rollout are answered one after"
+    " another",
+)
 REPLY_VALUES = Limit(
     "a reply of an MCP server",
     100_000,
@@ -213,6 +227,8 @@ LIMITS = (
     REPLY_SIZE,
     REQUEST_SIZE,
     REQUEST_VALUES,
+    CONNECTIONS,
+    WAITING_CALLS,
     REPLY_VALUES,
     OBSERVATION_SIZE,
     OBSERVATION_VALUES,
