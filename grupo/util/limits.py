@@ -109,6 +109,13 @@ REQUEST_VALUES = Limit(
     "values",
     "each is read while all other work waits; a conversation of 10,000 messages has 30,000",
 )
+PROMPT_SIZE = Limit(
+    "a prompt of `grupo ask` on standard input",
+    2 * 2**20,
+    "characters",
+    "it is tokenized whole, at seconds a megabyte; two million characters have more tokens than"
+    " most contexts",
+)
 CONNECTIONS = Limit(
     "open connections to the server of a policy",
     4_096,
@@ -227,6 +234,7 @@ LIMITS = (
     REPLY_SIZE,
     REQUEST_SIZE,
     REQUEST_VALUES,
+    PROMPT_SIZE,
     CONNECTIONS,
     WAITING_CALLS,
     REPLY_VALUES,
