@@ -113,8 +113,8 @@ PROMPT_SIZE = Limit(
     "a prompt of `grupo ask` on standard input",
     2 * 2**20,
     "characters",
-    "it is tokenized whole, at seconds a megabyte; two million characters have more tokens than"
-    " most contexts",
+    "it is tokenized whole, which takes seconds a megabyte; most contexts hold fewer tokens than two"
+    " million characters",
 )
 CONNECTIONS = Limit(
     "open connections to the server of a policy",
@@ -142,7 +142,7 @@ OBSERVATION_SIZE = Limit(
     2 * 2**20,
     "bytes",
     "the search for the token takes 35 times its size in memory; a screen of an Atari game as"
-    " numbers has 504,000 bytes, and a text of two million more tokens than most contexts",
+    " numbers has 504,000 bytes, and most contexts hold fewer tokens than two million characters",
 )
 OBSERVATION_VALUES = Limit(
     "a reply of a server of OpenEnv",
