@@ -134,12 +134,13 @@ def print_streamed(conversation: "Conversation", prompt: str, *, logprobs: bool)
 
 def hold_conversation(conversation: "Conversation", *, logprobs: bool) -> None:
     """Answer the lines of standard input until it ends; Ctrl-C stops an answer."""
+    from grupo.cli.ask_args import checked_text
     from grupo.core.types import Rollout
 
     print_error(f"{RESET} begins anew, Ctrl-D ends.")
     while True:
         try:
-            line = input("> ")
+            line = checked_text(lambda: input("> "))
         except (EOFError, KeyboardInterrupt):
             print_line("")
             return

@@ -32,6 +32,8 @@ from grupo.training.resume.start_from import with_model
 from grupo.util.console import print_error
 from grupo.util.errors import ConfigError
 from grupo.util.event_loop import run_coroutine
+from grupo.util.json_text import check_unicode
+from grupo.util.limits import PROMPT_SIZE
 from grupo.util.rng import derive_key
 from grupo.util.user_paths import parse_path
 
@@ -234,9 +236,22 @@ def _column(text: str) -> tuple[str, str]:
 
 def read_prompt(text: str, stdin: Any) -> str:
     """The prompt of the command line; "-" is read from standard input."""
-    prompt = stdin.read() if text == "-" else text
+    most = PROMPT_SIZE.maximum
+    prompt = checked_text(lambda: stdin.read(most + 1) if text == "-" else text)
+    if len(prompt) > most:
+        raise ConfigError(f"prompt: standard input has more. Allowed: {PROMPT_SIZE.allowed}.")
     if not prompt.strip():
         raise ConfigError(
             'prompt: it is empty. Allowed: a text, "-" for standard input, or --chat.'
         )
     return prompt
+
+
+def checked_text(read: Callable[[], str]) -> str:
+    """The text that a function reads; raises `ConfigError` for bytes that are no UTF-8."""
+    try:
+        text = read()
+        check_unicode(text)
+    except ValueError as error:  # a UnicodeDecodeError, or half of a surrogate pair
+        raise ConfigError(f"prompt: it is no text in UTF-8: {error}. Allowed: UTF-8.") from error
+    return text

@@ -17,6 +17,7 @@ from grupo.util.errors import ConfigError, suggest
 from grupo.util.loader_errors import loader_errors
 
 FIELD = "chat_template_kwargs"
+MAX_CHARS = 300  # of a template's message
 # variables that transformers or grupo sets, and functions
 GIVEN = {*DEFAULT_NAMESPACE, "raise_exception", "strftime_now"} | {
     "messages",
@@ -137,5 +138,6 @@ def _template_error(error: Exception, messages: Sequence[Message], is_prefill: b
         problem = f"it is no Jinja text, line {error.lineno}: {str(error.message).rstrip('.')}"
         return ConfigError(f"chat_template: {problem}. Allowed: a template that Jinja compiles.")
     roles = ", ".join(str(message.get("role")) for message in messages)
-    reason = str(error).rstrip(".") or type(error).__name__
+    # the template chooses the text of raise_exception
+    reason = " ".join(str(error).split())[:MAX_CHARS].rstrip(".") or type(error).__name__
     return ConfigError(f"prompt: the chat template rejects messages of {roles}: {reason}.")

@@ -9,7 +9,8 @@ from typing import Any
 
 from grupo.storage import strict_json
 from grupo.util.errors import ConfigError
-from grupo.util.user_paths import no_run_message
+from grupo.util.json_text import read_limited
+from grupo.util.user_paths import check_regular_files, no_run_message
 
 Record = Mapping[str, Any]
 CRASH_FILE = "crash.json"  # exit code and last output line of a compared run's crashed process
@@ -49,6 +50,7 @@ def check_run_folder(folder: Path) -> Path:
     with explain_permission_errors(folder):
         if not (folder / "recipe.json").is_file():
             raise ConfigError(no_run_message(folder))
+        check_regular_files(folder)
         return folder
 
 
@@ -137,13 +139,13 @@ def metric_series(steps: tuple[Mapping[str, float], ...], name: str) -> MetricSe
 def read_summary(folder: Path) -> Record:
     """`summary.json` of a finished run; empty while the run has not finished."""
     path = folder / "summary.json"
-    return strict_json.from_json(path.read_text()) if path.exists() else {}
+    return strict_json.from_json(read_limited(path)) if path.exists() else {}
 
 
 def crash_reason(folder: Path) -> str:
     """Why the process of a compared run crashed; "" if it did not."""
     path = folder / CRASH_FILE
-    crash = strict_json.from_json(path.read_text()) if path.is_file() else {}
+    crash = strict_json.from_json(read_limited(path)) if path.is_file() else {}
     return _describe_crash(crash["code"], crash["last_line"]) if crash else ""
 
 

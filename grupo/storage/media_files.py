@@ -126,7 +126,10 @@ def data_url(folder: Path, digest: str) -> str:
     media_type = path and next((x for x in TYPES if _extension(x) == path.suffix[1:]), None)
     if not path or not media_type:
         return ""
-    return f"data:{media_type};base64,{base64.b64encode(path.read_bytes()).decode()}"
+    content = path.read_bytes()
+    if _digest(content) != digest:  # it may be a link to a file that is none of the run's
+        return ""
+    return f"data:{media_type};base64,{base64.b64encode(content).decode()}"
 
 
 def references_in(value: Any) -> Iterator[Mapping[str, Any]]:
@@ -144,6 +147,9 @@ def _extension(media_type: str) -> str:
 
 def check_file(path: Path) -> None:
     """Raise `ValueError` if a file's name is not the digest of its content."""
-    digest = hashlib.blake2b(path.read_bytes(), digest_size=16).hexdigest()
-    if digest != path.stem:
+    if _digest(path.read_bytes()) != path.stem:
         raise ValueError("its bytes are not those that were written")
+
+
+def _digest(content: bytes) -> str:
+    return hashlib.blake2b(content, digest_size=16).hexdigest()

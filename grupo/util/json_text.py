@@ -55,9 +55,11 @@ def parse_json(text: str, make_object: Callable[[Pairs], Any] = dict) -> Any:
 
 def read_limited(path: Path, limit: Limit = JSON_FILE_SIZE) -> str:
     """The text of a file; raises `ValueError` if it is no UTF-8 or exceeds the limit."""
-    if path.stat().st_size > limit.maximum:
+    with path.open("rb") as file:
+        content = file.read(limit.maximum + 1)  # some files of the system have no size
+    if len(content) > limit.maximum:
         raise ValueError(f"{path} is too large. Allowed: {limit.allowed}")
-    return path.read_bytes().decode("utf-8")
+    return content.decode("utf-8")
 
 
 def object_of_file(path: Path) -> dict[str, Any]:

@@ -91,7 +91,7 @@ GENERATED_TASKS = Limit(
     "an index of 8 bytes is held for each task; the same number of tasks as for rows",
 )
 REPLY_SIZE = Limit(
-    "a reply of a judge, of OpenEnv or of an MCP server, which is a line of one that is a program",
+    "a reply of a judge or of an MCP server, which is a line of one that is a program",
     16 * 2**20,
     "bytes",
     "it is read into memory whole and searched for secrets; judges reply with thousands of bytes,"
@@ -109,6 +109,27 @@ REQUEST_VALUES = Limit(
     "values",
     "each is read while all other work waits; a conversation of 10,000 messages has 30,000",
 )
+PROMPT_SIZE = Limit(
+    "a prompt of `grupo ask` on standard input",
+    2 * 2**20,
+    "characters",
+    "it is tokenized whole, which takes seconds a megabyte; most contexts hold fewer tokens than two"
+    " million characters",
+)
+CONNECTIONS = Limit(
+    "open connections to the server of a policy",
+    4_096,
+    "connections, and half of the open files that the system allows a process",
+    "each is an open file of grupo, which opens others for checkpoints and journals; at most 4,096"
+    " agents are at work at the same time",
+)
+WAITING_CALLS = Limit(
+    "calls of one rollout, or of the clients of `grupo serve --openai`, in progress",
+    256,
+    "calls",
+    "each holds a connection and its messages; the calls of a rollout are answered one after"
+    " another",
+)
 REPLY_VALUES = Limit(
     "a reply of an MCP server",
     100_000,
@@ -116,11 +137,19 @@ REPLY_VALUES = Limit(
     "each is checked while all other work waits; tools reply with a text of which the policy reads"
     " 2,000 characters",
 )
+OBSERVATION_SIZE = Limit(
+    "a reply of a server of OpenEnv",
+    2 * 2**20,
+    "bytes",
+    "the search for the token takes 35 times its size in memory; a screen of an Atari game as"
+    " numbers has 504,000 bytes, and most contexts hold fewer tokens than two million characters",
+)
 OBSERVATION_VALUES = Limit(
     "a reply of a server of OpenEnv",
-    1_000_000,
+    300_000,
     "values",
-    "each takes 60 bytes of memory and more; a screen of an Atari game has 100,800",
+    "each is visited several times; a screen of an Atari game has 100,800, and a picture of"
+    " 256 x 256 pixels 196,608",
 )
 SERVER_MESSAGES = Limit(
     "an MCP server between two calls",
@@ -205,7 +234,11 @@ LIMITS = (
     REPLY_SIZE,
     REQUEST_SIZE,
     REQUEST_VALUES,
+    PROMPT_SIZE,
+    CONNECTIONS,
+    WAITING_CALLS,
     REPLY_VALUES,
+    OBSERVATION_SIZE,
     OBSERVATION_VALUES,
     SERVER_MESSAGES,
     SERVER_TOOLS,

@@ -69,6 +69,18 @@ def no_run_message(folder: Path) -> str:
     return f"{problem} {suggest(str(folder), runs)}" if runs else f"{problem} {_ALLOWED_RUN}"
 
 
+def check_regular_files(folder: Path) -> None:
+    """Raise `ConfigError` for a pipe, a socket or a device in a run's folder, which has no end."""
+    for root, _, names in os.walk(folder):
+        for name in names:
+            path = Path(root, name)
+            if path.exists() and not (path.is_file() or path.is_dir()):
+                raise ConfigError(
+                    f"run: {str(path)!r} is a pipe, a socket or a device. Allowed in the folder of"
+                    " a run: files and folders."
+                )
+
+
 def is_recipe_file(address: str) -> bool:
     """True for the path of a TOML or YAML file.
 

@@ -3,6 +3,7 @@
 import io
 import json
 import math
+from types import SimpleNamespace
 
 import pytest
 
@@ -158,3 +159,26 @@ def test_characters_that_would_act_on_a_terminal_are_spelled_out(grupo, monkeypa
     monkeypatch.setattr(ChatTokenizer, "decode", lambda *_: "\x1b[2J")
     out = grupo(*BASE)[1]
     assert out == "\\x1b[2J\n"
+
+
+def stdin_of(content, errors="strict"):
+    return io.TextIOWrapper(io.BytesIO(content), encoding="utf-8", errors=errors)
+
+
+@pytest.mark.parametrize("errors", ["strict", "surrogateescape"])  # of another locale
+@pytest.mark.parametrize("arguments", [["-"], ["--chat", "--max-new-tokens", "3"]])
+def test_bytes_that_are_no_utf_8_are_one_message(grupo, monkeypatch, arguments, errors):
+    monkeypatch.setattr("sys.stdin", stdin_of(b"2 + \xff\n", errors))
+    code, _, error = grupo("ask", "model", *arguments)
+    assert code == 2
+    assert "prompt: it is no text in UTF-8: " in error
+
+
+def test_standard_input_without_end_is_refused(grupo, monkeypatch):
+    endless = SimpleNamespace(read=lambda count: "a" * count)
+    monkeypatch.setattr("sys.stdin", endless)
+    code, _, error = grupo("ask", "model", "-")
+    assert code == 2
+    assert error == (
+        "grupo: prompt: standard input has more. Allowed: at most 2,097,152 characters.\n"
+    )

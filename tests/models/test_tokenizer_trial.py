@@ -86,14 +86,17 @@ def test_a_length_that_is_no_number_is_refused_with_its_field(tmp_path):
         "{{ 2.0 ** 99999 }}",
         r"{{ '\ud800' }}",
         "{% macro f() %}{{ f() }}{% endmacro %}{{ f() }}",
+        r"{{ raise_exception('line\n' * 10000) }}",
     ],
 )
 def test_any_error_of_a_chat_template_is_one_error(tmp_path, template):
     options = {**TOKENIZER_CONFIG, "chat_template": template}
     folder = write_model(tmp_path / "model", VALID, options)
     tokenizer = ChatTokenizer(load_tokenizer(str(folder)), (0,))
-    with pytest.raises(ConfigError, match="the chat template rejects messages of user: "):
+    with pytest.raises(ConfigError, match="the chat template rejects messages of user: ") as raised:
         tokenizer.encode_observation(Rollout(), ({"role": "user", "content": "a"},))
+    assert "\n" not in str(raised.value)
+    assert len(str(raised.value)) < 400
 
 
 def test_a_process_with_a_lower_limit_of_memory_tries_files_too(tmp_path):

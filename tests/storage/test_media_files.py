@@ -11,7 +11,7 @@ from grupo.core.types import Response, Rollout
 from grupo.storage import checkpoint, rollout_json, strict_json
 from grupo.storage.checkpoint import CorruptRun
 from grupo.storage.journal import Journal
-from grupo.storage.media_files import MediaFiles, check_file, inline, reference, restored
+from grupo.storage.media_files import MediaFiles, check_file, data_url, inline, reference, restored
 from grupo.util.errors import ConfigError
 from tests.helpers.fast_cases import fast_cases
 from tests.helpers.run_outcomes import flip_bit
@@ -111,3 +111,15 @@ def test_the_check_of_a_file_finds_a_changed_bit(tmp_path):
     flip_bit(path)
     with pytest.raises(ValueError, match="its bytes are not those that were written"):
         check_file(path)
+
+
+def test_a_link_to_a_file_of_another_folder_is_not_shown(tmp_path):
+    digest = PICTURE.digest
+    run, elsewhere = tmp_path / "run", tmp_path / "elsewhere"
+    Journal(run / "rollouts.jsonl").append({"prompt": PROMPT})
+    assert data_url(run, digest) == PICTURE.data_url
+    (path,) = (run / "media").glob(f"{digest}.*")
+    elsewhere.write_text("secret")
+    path.unlink()
+    path.symlink_to(elsewhere)
+    assert data_url(run, digest) == ""

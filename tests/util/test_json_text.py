@@ -2,11 +2,12 @@
 
 import json
 import time
+from pathlib import Path
 
 import pytest
 
 from grupo.util.json_text import check_depth, check_unicode, parse_json, read_limited
-from grupo.util.limits import JSON_DEPTH, JSON_FILE_SIZE
+from grupo.util.limits import JSON_DEPTH, JSON_FILE_SIZE, Limit
 
 
 def nested(levels):
@@ -63,6 +64,13 @@ def test_lone_surrogates_are_rejected_and_pairs_are_not():
     with pytest.raises(ValueError, match="half of a surrogate pair"):
         check_unicode({"a": ["b\ud800"]})
     check_unicode(json.loads('{"a": "\\ud83d\\ude00"}'))
+
+
+def test_a_file_without_a_size_is_read_up_to_the_limit():
+    environment = Path("/proc/self/environ")
+    assert environment.stat().st_size == 0
+    with pytest.raises(ValueError, match=r"environ is too large\. Allowed: at most 10 b"):
+        read_limited(environment, Limit("a file", 10, "bytes", ""))
 
 
 def test_file_above_the_limit_is_not_read(tmp_path, monkeypatch):

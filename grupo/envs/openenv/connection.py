@@ -14,11 +14,10 @@ from grupo.envs.daemon_threads import call_in_worker
 from grupo.envs.openenv.validate import MAX_CHARS, check_reply, checked_schema
 from grupo.util.errors import ConfigError
 from grupo.util.json_text import parse_json
-from grupo.util.limits import REPLY_SIZE
+from grupo.util.limits import OBSERVATION_SIZE
 from grupo.util.optional_deps import optional_dependency
 
 SCHEMA_SECONDS = 20.0  # in which a server must have answered with the schema of its actions
-MAX_SCHEMA_BYTES = 1 << 24
 NO_LIMIT = 1e6  # seconds; the caller closes a connection that does not answer in time
 INVALID_ACTION_CODE = "(code: VALIDATION_ERROR)"  # ends the client's message
 LOCAL_HOSTS = ("localhost", "127.0.0.1", "::1")
@@ -130,7 +129,7 @@ def import_openenv() -> Any:
 def limited_connect() -> Any:
     """`connect` of websockets for one address, of which each message is checked.
 
-    A redirect, a compressed message and one beyond `REPLY_SIZE` are errors.
+    A redirect, a compressed message and one beyond `OBSERVATION_SIZE` are errors.
     """
     from websockets.asyncio.client import ClientConnection, connect
 
@@ -142,7 +141,7 @@ def limited_connect() -> Any:
 
     class Connect(connect):
         def __init__(self, url: str, **options: Any) -> None:
-            limits: dict[str, Any] = {"max_size": REPLY_SIZE.maximum, "compression": None}
+            limits: dict[str, Any] = {"max_size": OBSERVATION_SIZE.maximum, "compression": None}
             super().__init__(url, **(options | limits), create_connection=CheckedConnection)
 
         def process_redirect(self, exc: Exception) -> Exception | str:
@@ -190,6 +189,6 @@ def _read_schema(url: str, token_env: str) -> str:
         response.raise_for_status()
         for piece in response.iter_bytes():
             text += piece
-            if len(text) > MAX_SCHEMA_BYTES:
-                raise ValueError(f"more than {MAX_SCHEMA_BYTES:,} bytes")
+            if len(text) > OBSERVATION_SIZE.maximum:
+                raise ValueError(f"the reply is too large. Allowed: {OBSERVATION_SIZE.allowed}")
     return text.decode()

@@ -14,6 +14,7 @@ from aiohttp.http import HttpProcessingError
 from grupo.envs.proxy.api_error import ApiError
 from grupo.envs.proxy.chat_answer import ChatAnswer, completion, events
 from grupo.envs.proxy.chat_request import ChatRequest, parse_request
+from grupo.envs.proxy.connections import Connections
 from grupo.util.errors import ConfigError
 from grupo.util.limits import REQUEST_SIZE
 
@@ -21,6 +22,7 @@ HOST = "127.0.0.1"
 HOST_NAMES = (HOST, "localhost")  # allowed in the Host header
 LAST_PORT = 65535
 BODY_SECONDS = 30.0  # in which the body of a request must have arrived
+IDLE_SECONDS = 30.0  # in which the next request of a connection must have begun, with its headers
 ROLLOUTS = "rollouts"  # the path of a rollout is /rollouts/<key>/v1
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
@@ -50,6 +52,7 @@ class ApiServer:
             self._application(),
             handler_cancellation=True,
             auto_decompress=False,
+            keepalive_timeout=IDLE_SECONDS,
             logger=_quiet_logger(),
         )
 
@@ -58,16 +61,20 @@ class ApiServer:
         if not 0 <= port <= LAST_PORT:
             raise ConfigError(f"port: {port}. Allowed: 0 to {LAST_PORT}; 0 finds a free one.")
         await self._runner.setup()
+        assert self._runner.server
+        self._connections = Connections(self._runner.server)
+        loop = asyncio.get_running_loop()
         try:
-            await web.TCPSite(self._runner, HOST, port).start()
+            self._listener = await loop.create_server(self._connections, HOST, port)
         except OSError as error:
             raise ConfigError(
                 f"port: {port}: {error.strerror}. Allowed: a free port; 0 finds one."
             ) from error
-        self.port = self._runner.addresses[0][1]
+        self.port = self._listener.sockets[0].getsockname()[1]
 
     async def stop(self) -> None:
         """Close all connections."""
+        self._listener.close()
         await self._runner.cleanup()
 
     def base_url(self, key: str = "") -> str:
@@ -91,8 +98,9 @@ class ApiServer:
 
     async def _complete(self, request: web.Request) -> web.StreamResponse:
         endpoint = self._endpoint(request)
-        chat = parse_request(await _json_body(request))
-        answer = await endpoint.complete(chat)
+        with self._connections.call(request, endpoint):
+            chat = parse_request(await _json_body(request))
+            answer = await endpoint.complete(chat)
         if not chat.stream:
             return web.json_response(completion(chat, answer))
         response = web.StreamResponse(headers={"Content-Type": "text/event-stream"})

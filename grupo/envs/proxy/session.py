@@ -109,8 +109,8 @@ class Session:
 
     async def close(self, error: str) -> Ended:
         """End the agent with the error of its rollout, and refuse its calls; wait for its end."""
+        self._refuse_calls(error)  # of threads that the agent has left behind, too
         if error or not isinstance(self._event, Ended):
-            self._refuse_calls(error)
             self._event = Ended(error=error)
         if self._harness:
             self._harness.cancel()

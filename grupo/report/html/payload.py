@@ -16,7 +16,7 @@ from grupo.report.html.run_view import RunView
 from grupo.report.stages import COLUMNS, stage_lines
 from grupo.storage.pipeline_dirs import pipeline_of, stage_folders
 from grupo.util.errors import ConfigError
-from grupo.util.user_paths import no_run_message, relative_path
+from grupo.util.user_paths import check_regular_files, no_run_message, relative_path
 
 GZIP_LEVEL = 4  # takes a third of the time of level 6, for 4 % more bytes
 TOTALS_PREFIXES = ("tokens/", "time/")
@@ -208,4 +208,5 @@ def _check_run_folder(folder: Path) -> Path:
     readable = os.access(folder, os.R_OK | os.X_OK, effective_ids=True)
     if readable and not any((folder / name).exists() for name in ("recipe.json", "metrics.jsonl")):
         raise ConfigError(no_run_message(folder))
+    check_regular_files(folder)
     return folder.resolve()

@@ -39,7 +39,7 @@ from grupo.training.resume.recipe_file import (
 )
 from grupo.training.resume.template_texts import kept_templates, with_template_texts
 from grupo.util.errors import ConfigError
-from grupo.util.user_paths import no_run_message, shell_path
+from grupo.util.user_paths import check_regular_files, no_run_message, shell_path
 
 LOCK_FILE = "lock"
 RECIPE_FILE = "recipe.json"
@@ -118,6 +118,7 @@ class RunFolder:
         path = folder / RECIPE_FILE
         if not path.is_file():
             raise ConfigError(no_run_message(folder))
+        check_regular_files(folder)
         contents = read_recipe_file(path)
         return cls(
             folder,

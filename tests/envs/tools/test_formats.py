@@ -280,3 +280,12 @@ def test_a_malformed_call_of_a_million_characters_takes_linear_time(name, unclos
     (call,) = parse(name, opening + last * 100_000)
     assert call.error
     assert time.process_time() - started < 10
+
+
+def test_many_actions_after_a_long_text_do_not_copy_it_for_each():
+    number = 3_000
+    text = "x" * 20_000_000 + "\n" + "Action:\n" * number
+    start = time.process_time()
+    calls = list(FORMATS["react"].parse(text))
+    assert time.process_time() - start < 5.0  # a tenth of a second; with copies, more than 10
+    assert [call.error for call in calls] == ["the line Action Input follows Action"] * number

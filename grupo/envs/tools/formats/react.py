@@ -37,12 +37,14 @@ def parse_react(text: str) -> Iterator[ToolCall]:
     for action, following in pairwise([*ACTION.finditer(text), None]):
         assert action
         limit = following.start() if following else len(text)
-        yield _read_action(text[:limit].rstrip(), action)
+        yield _read_action(text[action.start() : limit].rstrip(), action)
 
 
-def _read_action(text: str, action: re.Match[str]) -> ToolCall:
-    span, name = (action.start(), len(text)), action["name"].strip()
-    action_input = ACTION_INPUT.match(text, action.end())
+def _read_action(piece: str, action: re.Match[str]) -> ToolCall:
+    """The call in a piece of the text that begins with the action."""
+    start, name = action.start(), action["name"].strip()
+    span = start, start + len(piece)
+    action_input = ACTION_INPUT.match(piece, action.end() - start)
     if not action_input:
         return ToolCall(*span, name, error="the line Action Input follows Action")
     try:
