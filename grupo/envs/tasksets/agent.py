@@ -38,9 +38,9 @@ class TasksetAgent:
     args: EnvArgs = ()
     harness: str = ""
     harness_args: EnvArgs = ()
-    runtime: Literal[
-        "", "subprocess", "docker", "podman", "apptainer", "modal", "e2b", "prime"
-    ] = ""
+    runtime: Literal["", "subprocess", "docker", "podman", "apptainer", "modal", "e2b", "prime"] = (
+        ""
+    )
     max_turns: PositiveInt = 32
 
     @property

@@ -22,8 +22,8 @@ def import_tasksets() -> Any:
     version = metadata.version("verifiers")
     if tuple(map(int, version.split(".")[:2])) < (0, 4):
         raise ConfigError(
-            f"env: verifiers {version} has other tasksets. Allowed: 0.4."
-            ' Install it: pip install "grupo[tasksets]".'
+            f"env: verifiers {version} has other tasksets. Allowed: 0.4, or verifiers:NAME for an"
+            ' environment of 0.2. Install 0.4: pip install "grupo[tasksets]".'
         )
     return import_module("verifiers.v1")
 
