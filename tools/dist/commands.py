@@ -30,6 +30,7 @@ DAPO = (
     "recipes/sums/dapo.py:RECIPE",
     "--method",
     "dapo(group_size=4, max_length=16, overlong_buffer=4, max_resample_rounds=1)",
+    *("--method.updates.minibatches", "2"),  # of the two groups of a step
 )
 METHODS = ("--method", "grpo", "--method", "dr_grpo")
 TRAIN = ("train", "--steps", "2", *SMALL, "--run", "runs/sums")

@@ -52,4 +52,4 @@ def _messages(row: dict[str, Any], source: str) -> tuple[Message, ...]:
         raise ConfigError(f"tasks: {source!r} has a task without a prompt. Allowed: with prompts.")
     begin = [{"role": "system", "content": system}] if system else []
     rest = [{"role": "user", "content": prompt}] if isinstance(prompt, str) else prompt
-    return tuple([*begin, *rest])
+    return (*begin, *rest)

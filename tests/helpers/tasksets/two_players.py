@@ -1,7 +1,7 @@
 """An environment of verifiers that two agents play."""
 
 import verifiers.v1 as vf
-from reverse_words import ReverseTask, WORDS, ReverseData
+from reverse_words import WORDS, ReverseData, ReverseTask
 
 __all__ = ["TwoPlayersEnv", "TwoPlayersTaskset"]
 

@@ -1,4 +1,4 @@
-"""A taskset of verifiers with a tool: words are spelled, and the answer is the spelling reversed."""
+"""A taskset of verifiers with a tool that spells words; the answer is the reversed spelling."""
 
 import verifiers.v1 as vf
 
