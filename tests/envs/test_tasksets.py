@@ -15,7 +15,8 @@ from tests.helpers.env_runs import assert_resumes_exactly, make_model, recorded,
 from tests.helpers.scripted_play import play
 
 REVERSE = TasksetAgent("reverse-words")
-SUMS = TasksetAgent("word-tools")
+SPELLING = TasksetAgent("word-tools")
+CALL = '<tool_call>{"name": "speller_spell", "arguments": {"word": "ab"}}</tool_call>'
 
 
 def first_task(agent):
@@ -57,18 +58,16 @@ def test_the_harness_sends_the_prompt_of_the_task():
 
 
 def test_the_policy_calls_the_tools_of_the_taskset():
-    call = '<tool_call>{"name": "spell", "arguments": {"word": "ab"}}</tool_call>'
-    (rollout,) = play(ProxyEnv(SUMS), [call, "b-a"], task=first_task(SUMS))
+    (rollout,) = play(ProxyEnv(SPELLING), [CALL, "b-a"], task=first_task(SPELLING))
     first, second = (observation for observation, _ in rollout.turns)
-    assert "spell" in str(first)
+    assert "Spell a word." in str(first)
     assert "a-b" in str(second)
     assert (rollout.reward, rollout.reward_terms["tool_calls"]) == (1.0, 1.0)
 
 
 def test_verifiers_ends_and_scores_an_episode_at_the_turn_limit():
     agent = TasksetAgent("word-tools", max_turns=1)
-    call = '<tool_call>{"name": "spell", "arguments": {"word": "ab"}}</tool_call>'
-    (rollout,) = play(ProxyEnv(agent), [call, "never generated"], task=first_task(agent))
+    (rollout,) = play(ProxyEnv(agent), [CALL, "never generated"], task=first_task(agent))
     assert (len(rollout.turns), rollout.reward, rollout.error) == (1, 0.0, "")
     assert rollout.reward_terms["call_limit"] == 0.0
 

@@ -32,7 +32,7 @@ DAPO = (
     "dapo(group_size=4, max_length=16, overlong_buffer=4, max_resample_rounds=1)",
     *("--method.updates.minibatches", "2"),  # of the two groups of a step
 )
-METHODS = ("--method", "grpo", "--method", "dr_grpo")
+METHODS = ("--method", "grpo", "--method", "dr_grpo(max_length=16)")
 TRAIN = ("train", "--steps", "2", *SMALL, "--run", "runs/sums")
 COMMANDS = (
     ("--version",),
