@@ -85,7 +85,8 @@ TASKSETS := .tasksets
 test-adapters: $(ADAPTERS)/installed $(TASKSETS)/installed
 	$(ADAPTERS)/bin/python -m pytest tests/envs/test_verifiers.py tests/envs/openenv \
 		tests/docs/test_environments.py
-	$(TASKSETS)/bin/python -m pytest -n 0 tests/envs/test_tasksets.py tests/docs/test_environments.py
+	$(TASKSETS)/bin/python -m pytest -n 0 tests/envs/test_tasksets.py \
+		tests/docs/test_environments.py::test_the_tasksets_example_is_a_recipe_whose_tasks_load
 
 $(ADAPTERS)/installed: .venv/installed
 	$(BIN)/python -m venv $(ADAPTERS)

@@ -23,7 +23,7 @@ EXTRAS = {
     "tensorboard": "metrics for TensorBoard: --tensorboard",
     "trackio": "metrics for trackio: --trackio",
     "verifiers": "environments of verifiers 0.2",
-    "vllm": "generation by a vLLM server, which has an environment of its own",
+    "vllm": "the client of a vLLM server, which has an environment of its own",
     "wandb": "metrics for Weights & Biases: --wandb",
 }
 

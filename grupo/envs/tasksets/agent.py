@@ -1,14 +1,20 @@
 """A taskset of verifiers as an agent of `ProxyEnv`: a harness plays its tasks with the policy."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal
+from typing import Any
 
 from grupo.core.component import component
 from grupo.core.ranges import NonEmptyString, PositiveInt
 from grupo.core.types import Task
 from grupo.envs.background_loop import BackgroundLoop
 from grupo.envs.proxy import PolicyAddress
-from grupo.envs.tasksets.loading import EnvArgs, episode_config, import_tasksets, taskset_config
+from grupo.envs.tasksets.loading import (
+    EnvArgs,
+    RuntimeName,
+    episode_config,
+    import_tasksets,
+    taskset_config,
+)
 from grupo.util.errors import ConfigError
 from grupo.util.loader_errors import loader_errors
 
@@ -38,9 +44,7 @@ class TasksetAgent:
     args: EnvArgs = ()
     harness: str = ""
     harness_args: EnvArgs = ()
-    runtime: Literal["", "subprocess", "docker", "podman", "apptainer", "modal", "e2b", "prime"] = (
-        ""
-    )
+    runtime: RuntimeName = ""
     max_turns: PositiveInt = 32
 
     @property
@@ -91,10 +95,10 @@ def _numbers(episode: Any) -> dict[str, float]:
     Raises:
         RuntimeError: It failed, has no reward, or the agent ran more than once.
     """
-    errors = [*episode.errors, *(error for trace in episode.traces for error in trace.errors)]
-    if errors or not episode.ok:
-        last = errors[-1] if errors else None
-        raise RuntimeError(f"{last.type}: {last.message}" if last else "the episode is not ok")
+    if not episode.ok:
+        errors = [*episode.errors, *(error for trace in episode.traces for error in trace.errors)]
+        causes = "; ".join(f"{error.type}: {error.message}" for error in errors)
+        raise RuntimeError(causes or "the episode failed without an error")
     if len(episode.traces) != 1:
         raise RuntimeError(f"the agent ran {len(episode.traces)} times. Allowed: once")
     (trace,) = episode.traces

@@ -5,7 +5,7 @@ import sysconfig
 from collections.abc import Mapping, Sequence
 from importlib import import_module, metadata
 from importlib.util import find_spec
-from typing import Any
+from typing import Any, Literal
 
 from grupo.util.errors import ConfigError, suggest
 from grupo.util.importing import load_module
@@ -13,10 +13,11 @@ from grupo.util.loader_errors import loader_errors
 from grupo.util.optional_deps import optional_dependency
 
 EnvArgs = tuple[tuple[str, Any], ...]
+RuntimeName = Literal["", "subprocess", "docker", "podman", "apptainer", "modal", "e2b", "prime"]
 
 
 def import_tasksets() -> Any:
-    """The package `verifiers.v1`, which verifiers has since 0.4."""
+    """The package `verifiers.v1` of verifiers 0.4."""
     with optional_dependency("verifiers", "tasksets"):
         import_module("verifiers")
     version = metadata.version("verifiers")
