@@ -77,18 +77,29 @@ $(TRACKIO)/installed: .venv/installed
 	$(TRACKIO)/bin/python -m pip install --quiet --editable ".[trackio]"
 	touch $@
 
-# verifiers and OpenEnv require other versions of some packages: their environment extends .venv.
+# verifiers and OpenEnv require other versions of some packages, and verifiers 0.4 others than 0.2:
+# their two environments extend .venv.
 .PHONY: test-adapters
 ADAPTERS := .adapters
-test-adapters: $(ADAPTERS)/installed
+TASKSETS := .tasksets
+test-adapters: $(ADAPTERS)/installed $(TASKSETS)/installed
 	$(ADAPTERS)/bin/python -m pytest tests/envs/test_verifiers.py tests/envs/openenv \
 		tests/docs/test_environments.py
+	$(TASKSETS)/bin/python -m pytest -n 0 tests/envs/test_tasksets.py \
+		tests/docs/test_environments.py::test_the_tasksets_example_is_a_recipe_whose_tasks_load
 
 $(ADAPTERS)/installed: .venv/installed
 	$(BIN)/python -m venv $(ADAPTERS)
 	$(BIN)/python -c "import site; print(*site.getsitepackages(), sep='\n')" \
 		> $$(echo $(ADAPTERS)/lib/python*/site-packages)/grupo.pth
 	$(ADAPTERS)/bin/python -m pip install --quiet --editable ".[verifiers,openenv]"
+	touch $@
+
+$(TASKSETS)/installed: .venv/installed
+	$(BIN)/python -m venv $(TASKSETS)
+	$(BIN)/python -c "import site; print(*site.getsitepackages(), sep='\n')" \
+		> $$(echo $(TASKSETS)/lib/python*/site-packages)/grupo.pth
+	$(TASKSETS)/bin/python -m pip install --quiet --editable ".[tasksets]" ./tests/helpers/tasksets
 	touch $@
 
 # An agent of Pydantic AI, which is no dependency of grupo: its environment extends .venv.
@@ -200,4 +211,4 @@ benchmarks/.trl/installed: benchmarks/constraints-trl.txt
 	touch $@
 
 clean:
-	rm -rf .venv .trackio .adapters .ray build dist site .cache *.egg-info .pytest_cache .ruff_cache
+	rm -rf .venv .trackio .adapters .tasksets .ray build dist site .cache *.egg-info .pytest_cache .ruff_cache

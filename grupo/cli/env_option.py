@@ -14,6 +14,7 @@ from grupo.envs import MultiplayerEnv, MultiTurn, RewardTerm, SingleTurn, Unscor
 from grupo.envs.games import Gymnasium, GymnasiumTasks, TextArena, TextArenaTasks
 from grupo.envs.openenv import OpenEnv, OpenEnvTasks
 from grupo.envs.proxy import ProxyEnv
+from grupo.envs.tasksets import TasksetAgent, TasksetTasks
 from grupo.envs.tools import McpServer, Toolbox
 from grupo.envs.verifiers import Verifiers, VerifiersTasks
 from grupo.tasks.base import TaskSource
@@ -48,6 +49,7 @@ ENV_KINDS = {
     "mcp": EnvKind(McpServer, make_factory=lambda server: Toolbox((server,))),
     "openenv": EnvKind(OpenEnv, tasks=OpenEnvTasks),
     "proxy": EnvKind(ProxyEnv, env=None),
+    "taskset": EnvKind(TasksetAgent, env=ProxyEnv, tasks=TasksetTasks),
     "textarena": EnvKind(TextArena, env=MultiplayerEnv, tasks=TextArenaTasks),
     "verifiers": EnvKind(Verifiers, env=None, tasks=VerifiersTasks),
 }
@@ -93,8 +95,9 @@ def _own_tasks(kind: EnvKind, component: Any, arguments: Arguments) -> TaskSourc
     values = _values(kind.tasks, arguments)
     if "count" in _argument_names(kind.tasks):
         values.setdefault("count", DEFAULT_COUNT)
-    first_field = fields(kind.tasks)[0].name
-    source = component if first_field == "env" else getattr(component, first_field)
+    first_field = fields(kind.tasks)[0].name  # the component, or the field that is its name
+    is_name = first_field in component_fields(component)
+    source = getattr(component, first_field) if is_name else component
     return kind.tasks(source, **values)
 
 

@@ -19,10 +19,11 @@ EXTRAS = {
     "quantization": "Nf4() weights under adapters (QLoRA), and Adam8bit",
     "ray": "environments and servers on a Ray cluster",
     "survey": "four families of tasks in recipes/real",
+    "tasksets": "tasksets of verifiers 0.4, and the harnesses that play them",
     "tensorboard": "metrics for TensorBoard: --tensorboard",
     "trackio": "metrics for trackio: --trackio",
-    "verifiers": "environments of verifiers",
-    "vllm": "generation by a vLLM server, which has an environment of its own",
+    "verifiers": "environments of verifiers 0.2",
+    "vllm": "the client of a vLLM server, which has an environment of its own",
     "wandb": "metrics for Weights & Biases: --wandb",
 }
 

@@ -49,6 +49,14 @@ def test_the_verifiers_example_is_a_recipe_whose_environment_and_tasks_load(tmp_
     assert len(recipe.tasks.load()) == 6
 
 
+def test_the_tasksets_example_is_a_recipe_whose_tasks_load():
+    pytest.importorskip("verifiers", minversion="0.4", reason="make test-adapters")
+    pytest.importorskip("reverse_words", reason="tests/helpers/tasksets is not installed")
+    recipe = run_example("Tasksets", model=CausalLM("model"))["recipe"]
+    check(recipe.env)
+    assert len(recipe.tasks.load()) == 4
+
+
 def test_the_mcp_example_offers_the_tools_of_the_server_beside_others():
     pytest.importorskip("mcp")
     env = run_example("MCP tool servers", reward=lambda task, rollout: 1.0)["env"]

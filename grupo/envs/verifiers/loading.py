@@ -48,8 +48,8 @@ def import_verifiers() -> Any:
             getattr(vf, name)
     except AttributeError as error:
         raise ConfigError(
-            f"env: verifiers {vf.__version__} has no load_environment. Allowed: 0.2."
-            ' Install it: pip install "grupo[verifiers]".'
+            f"env: verifiers {vf.__version__} has no load_environment. Allowed: 0.2, or"
+            ' taskset:NAME for a taskset of 0.4. Install 0.2: pip install "grupo[verifiers]".'
         ) from error
     return vf
 
