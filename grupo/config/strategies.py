@@ -1,4 +1,4 @@
-"""Checks of turn strategies before a run: heads, roles, and rewards that a choice reads."""
+"""Checks of turn strategies before a run: heads, roles, files, rewards that a choice reads."""
 
 from collections.abc import Iterable
 
@@ -13,7 +13,7 @@ from grupo.models.multi_policy_spec import RolePolicy
 from grupo.recipe import Recipe
 from grupo.rewards.by_column import task_validators
 from grupo.rewards.choices import ByReward
-from grupo.rollouts.turns import Vote
+from grupo.rollouts.turns import Shown, Vote
 from grupo.rollouts.turns.choices import MostVoted
 from grupo.util.errors import ConfigError, suggest
 
@@ -38,6 +38,8 @@ def check_strategy(field: str, strategy: TurnStrategy, recipe: Recipe) -> None:
         if isinstance(part, ByReward):
             for validator in task_validators(part):
                 validator.validate_tasks([Task("choice", "")])
+        if isinstance(part, Shown):
+            part.check()
 
 
 def check_heads(field: str, root: object, recipe: Recipe) -> None:

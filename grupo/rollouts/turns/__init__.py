@@ -5,6 +5,8 @@ from grupo.rollouts.turns.best_of import BestOf, Vote
 from grupo.rollouts.turns.chunked_thinking import ChunkedThinking
 from grupo.rollouts.turns.forced_start import ForcedStart
 from grupo.rollouts.turns.revised import Revised
+from grupo.rollouts.turns.shown import Shown
+from grupo.rollouts.turns.shuffled_options import ShuffledOptions
 from grupo.rollouts.turns.step_beam import StepBeam
 from grupo.rollouts.turns.thinking_budget import ThinkingBudget
 from grupo.rollouts.turns.value_guided import ValueGuided
@@ -14,6 +16,8 @@ __all__ = [
     "ChunkedThinking",
     "ForcedStart",
     "Revised",
+    "Shown",
+    "ShuffledOptions",
     "StepBeam",
     "ThinkingBudget",
     "ValueGuided",

@@ -87,12 +87,15 @@ from grupo.rollouts.turns import (
     ChunkedThinking,
     ForcedStart,
     Revised,
+    Shown,
+    ShuffledOptions,
     ThinkingBudget,
     Vote,
 )
 from grupo.toy.multi_turn_lm import MultiTurnDemonstrations
 from grupo.util.event_loop import run_coroutine
 from tests.helpers.drawing_engine import DrawingEngine
+from tests.helpers.paths import ROOT
 from tests.helpers.token_counts import (
     STOP,
     TASK,
@@ -107,6 +110,7 @@ from tests.helpers.token_counts import (
 __all__ = ["engine", "folder", "policy"]  # fixtures
 
 PACKAGE = Path(grupo.__file__).parent
+EXAMPLES = str(ROOT / "tests/helpers/shown_examples.jsonl")
 TURN_STRATEGIES = {
     "single_response": GroupSampler(2),
     "BestOf": GroupSampler(2, BestOf(2)),
@@ -115,6 +119,8 @@ TURN_STRATEGIES = {
     "Revised": GroupSampler(
         2, Revised(2, guide="{task} {answer}", stop="{task} {answer}", ask="{task}{answer}{guide}")
     ),
+    "Shown": GroupSampler(2, Shown(EXAMPLES)),
+    "ShuffledOptions": GroupSampler(2, ShuffledOptions(2)),
     "ThinkingBudget": GroupSampler(2, ThinkingBudget(4, 3, STOP)),
     "Vote": GroupSampler(2, Vote(2)),
 }
