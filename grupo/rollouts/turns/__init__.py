@@ -4,6 +4,7 @@ from grupo.core.interfaces import single_response
 from grupo.rollouts.turns.best_of import BestOf, Vote
 from grupo.rollouts.turns.chunked_thinking import ChunkedThinking
 from grupo.rollouts.turns.forced_start import ForcedStart
+from grupo.rollouts.turns.lent_thought import LentThought
 from grupo.rollouts.turns.revised import Revised
 from grupo.rollouts.turns.shown import Shown
 from grupo.rollouts.turns.shuffled_options import ShuffledOptions
@@ -15,6 +16,7 @@ __all__ = [
     "BestOf",
     "ChunkedThinking",
     "ForcedStart",
+    "LentThought",
     "Revised",
     "Shown",
     "ShuffledOptions",

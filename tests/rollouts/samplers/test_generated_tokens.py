@@ -86,6 +86,7 @@ from grupo.rollouts.turns import (
     BestOf,
     ChunkedThinking,
     ForcedStart,
+    LentThought,
     Revised,
     Shown,
     ShuffledOptions,
@@ -116,6 +117,7 @@ TURN_STRATEGIES = {
     "BestOf": GroupSampler(2, BestOf(2)),
     "ChunkedThinking": GroupSampler(2, ChunkedThinking(6, 1, 2, 3)),
     "ForcedStart": GroupSampler(2, ForcedStart(",")),
+    "LentThought": GroupSampler(2, LentThought(ask="{task}", start="", end=".")),
     "Revised": GroupSampler(
         2, Revised(2, guide="{task} {answer}", stop="{task} {answer}", ask="{task}{answer}{guide}")
     ),
