@@ -10,11 +10,13 @@ from grupo.core.requires import merged_provides
 from grupo.core.types import Task
 from grupo.envs import RewardTerm
 from grupo.models.multi_policy_spec import RolePolicy
+from grupo.models.prompt_limit import read_prompt_limit
 from grupo.recipe import Recipe
 from grupo.rewards.by_column import task_validators
 from grupo.rewards.choices import ByReward
 from grupo.rollouts.turns import Shown, Vote
 from grupo.rollouts.turns.choices import MostVoted
+from grupo.rollouts.turns.private_context import ReadsThoughts
 from grupo.util.errors import ConfigError, suggest
 
 
@@ -40,6 +42,22 @@ def check_strategy(field: str, strategy: TurnStrategy, recipe: Recipe) -> None:
                 validator.validate_tasks([Task("choice", "")])
         if isinstance(part, Shown):
             part.check()
+        if isinstance(part, ReadsThoughts):
+            check_thoughts(field, part, recipe)
+
+
+def check_thoughts(field: str, strategy: ReadsThoughts, recipe: Recipe) -> None:
+    """Raise `ConfigError` if the strategy's thoughts may leave no room for task and answer."""
+    limit = read_prompt_limit(recipe.policy)
+    if limit is None:
+        return
+    thoughts, room = strategy.private_tokens, limit.room
+    if thoughts >= room:
+        raise ConfigError(
+            f"{field}: {to_code(strategy)} may put {thoughts:,} tokens of thoughts before the task."
+            f" A context of {limit.context_length:,} tokens, with an answer of"
+            f" {limit.max_new_tokens:,}, leaves {room:,}. Ask for fewer or shorter thoughts."
+        )
 
 
 def check_heads(field: str, root: object, recipe: Recipe) -> None:

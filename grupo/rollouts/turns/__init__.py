@@ -1,6 +1,7 @@
 """Turn strategies: how the policy answers one observation, which is a turn of a rollout."""
 
 from grupo.core.interfaces import single_response
+from grupo.rollouts.turns.adaptive_graph import AdaptiveGraph
 from grupo.rollouts.turns.best_of import BestOf, Vote
 from grupo.rollouts.turns.chunked_thinking import ChunkedThinking
 from grupo.rollouts.turns.forced_start import ForcedStart
@@ -13,6 +14,7 @@ from grupo.rollouts.turns.thinking_budget import ThinkingBudget
 from grupo.rollouts.turns.value_guided import ValueGuided
 
 __all__ = [
+    "AdaptiveGraph",
     "BestOf",
     "ChunkedThinking",
     "ForcedStart",

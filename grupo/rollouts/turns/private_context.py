@@ -1,12 +1,23 @@
 """Private contexts: a strategy's own prompts, and an answer that takes the place of another one."""
 
 from dataclasses import replace
+from typing import Protocol, runtime_checkable
 
 from grupo.core.interfaces import Actor, TurnStrategy
 from grupo.core.message_content import content_text
 from grupo.core.private_turns import add_private_turn
 from grupo.core.types import Observation, Rollout
 from grupo.core.usage import add_external_usage
+
+
+@runtime_checkable
+class ReadsThoughts(Protocol):
+    """A turn strategy whose prompts contain what the policy has written before."""
+
+    @property
+    def private_tokens(self) -> int:
+        """Largest number of generated tokens in one prompt."""
+        ...
 
 
 async def private_reply(

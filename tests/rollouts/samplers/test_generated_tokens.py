@@ -83,6 +83,7 @@ from grupo.rollouts.samplers.pruning import BetaBin
 from grupo.rollouts.samplers.self_hint import HintPrompt
 from grupo.rollouts.samplers.trained_prompts import recited
 from grupo.rollouts.turns import (
+    AdaptiveGraph,
     BestOf,
     ChunkedThinking,
     ForcedStart,
@@ -114,6 +115,7 @@ PACKAGE = Path(grupo.__file__).parent
 EXAMPLES = str(ROOT / "tests/helpers/shown_examples.jsonl")
 TURN_STRATEGIES = {
     "single_response": GroupSampler(2),
+    "AdaptiveGraph": GroupSampler(2, AdaptiveGraph(2, 2, 1, 4)),
     "BestOf": GroupSampler(2, BestOf(2)),
     "ChunkedThinking": GroupSampler(2, ChunkedThinking(6, 1, 2, 3)),
     "ForcedStart": GroupSampler(2, ForcedStart(",")),
