@@ -13,7 +13,7 @@ from grupo.models.multi_policy_spec import RolePolicy
 from grupo.models.prompt_limit import read_prompt_limit
 from grupo.recipe import Recipe
 from grupo.rewards.by_column import task_validators
-from grupo.rewards.choices import ByReward
+from grupo.rewards.choices import ByReward, Least
 from grupo.rollouts.turns import Shown, Vote
 from grupo.rollouts.turns.choices import MostVoted
 from grupo.rollouts.turns.private_context import ReadsThoughts
@@ -37,7 +37,7 @@ def check_strategy(field: str, strategy: TurnStrategy, recipe: Recipe) -> None:
                 f" {suggest(role, roles)} Or leave the role out: the policy itself replies."
             )
     for part in walk(strategy):
-        if isinstance(part, ByReward):
+        if isinstance(part, ByReward | Least):
             for validator in task_validators(part):
                 validator.validate_tasks([Task("choice", "")])
         if isinstance(part, Shown):

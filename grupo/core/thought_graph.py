@@ -79,6 +79,16 @@ def parse_plan(reply: str, num_thoughts: int, limit: int) -> Plan:
     return Plan(tuple(questions), unknown)
 
 
+def listed_lines(reply: str) -> list[str]:
+    """The different lines of a reply that are not empty, without bullets and numbers before them.
+
+    >>> listed_lines("1. one\\n\\n- two\\n(3) one")
+    ['one', 'two']
+    """
+    lines = (BULLET.sub("", line).strip() for line in reply.splitlines())
+    return list(dict.fromkeys(line for line in lines if line))
+
+
 def thoughts_text(thoughts: Sequence[Thought], numbers: Sequence[int] | None = None) -> str:
     """The thoughts with their numbers and answers, one a line.
 

@@ -2,6 +2,7 @@
 
 from grupo.core.interfaces import single_response
 from grupo.rollouts.turns.adaptive_graph import AdaptiveGraph
+from grupo.rollouts.turns.analogies import Analogies
 from grupo.rollouts.turns.best_of import BestOf, Vote
 from grupo.rollouts.turns.chunked_thinking import ChunkedThinking
 from grupo.rollouts.turns.forced_start import ForcedStart
@@ -10,11 +11,13 @@ from grupo.rollouts.turns.revised import Revised
 from grupo.rollouts.turns.shown import Shown
 from grupo.rollouts.turns.shuffled_options import ShuffledOptions
 from grupo.rollouts.turns.step_beam import StepBeam
+from grupo.rollouts.turns.templates import Templates
 from grupo.rollouts.turns.thinking_budget import ThinkingBudget
 from grupo.rollouts.turns.value_guided import ValueGuided
 
 __all__ = [
     "AdaptiveGraph",
+    "Analogies",
     "BestOf",
     "ChunkedThinking",
     "ForcedStart",
@@ -23,6 +26,7 @@ __all__ = [
     "Shown",
     "ShuffledOptions",
     "StepBeam",
+    "Templates",
     "ThinkingBudget",
     "ValueGuided",
     "Vote",

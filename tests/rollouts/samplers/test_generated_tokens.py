@@ -84,6 +84,7 @@ from grupo.rollouts.samplers.self_hint import HintPrompt
 from grupo.rollouts.samplers.trained_prompts import recited
 from grupo.rollouts.turns import (
     AdaptiveGraph,
+    Analogies,
     BestOf,
     ChunkedThinking,
     ForcedStart,
@@ -91,6 +92,7 @@ from grupo.rollouts.turns import (
     Revised,
     Shown,
     ShuffledOptions,
+    Templates,
     ThinkingBudget,
     Vote,
 )
@@ -116,6 +118,7 @@ EXAMPLES = str(ROOT / "tests/helpers/shown_examples.jsonl")
 TURN_STRATEGIES = {
     "single_response": GroupSampler(2),
     "AdaptiveGraph": GroupSampler(2, AdaptiveGraph(2, 2, 1, 4)),
+    "Analogies": GroupSampler(2, Analogies(2, 2, 4)),
     "BestOf": GroupSampler(2, BestOf(2)),
     "ChunkedThinking": GroupSampler(2, ChunkedThinking(6, 1, 2, 3)),
     "ForcedStart": GroupSampler(2, ForcedStart(",")),
@@ -125,6 +128,7 @@ TURN_STRATEGIES = {
     ),
     "Shown": GroupSampler(2, Shown(EXAMPLES)),
     "ShuffledOptions": GroupSampler(2, ShuffledOptions(2)),
+    "Templates": GroupSampler(2, Templates(("{task}", "{task}!"))),
     "ThinkingBudget": GroupSampler(2, ThinkingBudget(4, 3, STOP)),
     "Vote": GroupSampler(2, Vote(2)),
 }
