@@ -54,8 +54,8 @@ def check_thoughts(field: str, strategy: ReadsThoughts, recipe: Recipe) -> None:
     thoughts, room = strategy.private_tokens, limit.room
     if thoughts >= room:
         raise ConfigError(
-            f"{field}: {type(strategy).__name__} may put {thoughts:,} tokens of thoughts before the task."
-            f" A context of {limit.context_length:,} tokens, with an answer of"
+            f"{field}: {type(strategy).__name__} may put {thoughts:,} tokens of thoughts before the"
+            f" task. A context of {limit.context_length:,} tokens, with an answer of"
             f" {limit.max_new_tokens:,}, leaves {room:,}. Ask for fewer or shorter thoughts."
         )
 
