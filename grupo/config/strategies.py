@@ -1,6 +1,7 @@
 """Checks of turn strategies before a run: heads, roles, files, rewards that a choice reads."""
 
 from collections.abc import Iterable
+from pathlib import Path
 
 from grupo.core.aux_heads import ReadsHeads
 from grupo.core.component import component_fields, is_component, to_code, walk
@@ -10,7 +11,6 @@ from grupo.core.requires import merged_provides
 from grupo.core.types import Task
 from grupo.envs import RewardTerm
 from grupo.models.multi_policy_spec import RolePolicy
-from grupo.models.prompt_limit import read_prompt_limit
 from grupo.recipe import Recipe
 from grupo.rewards.by_column import task_validators
 from grupo.rewards.choices import ByReward, Least
@@ -33,7 +33,7 @@ def check_strategy(field: str, strategy: TurnStrategy, recipe: Recipe) -> None:
     for role in sorted(merged_provides(strategy).roles):
         if role not in roles:
             raise ConfigError(
-                f"{field}: {to_code(strategy)} needs a policy of the role {role!r}."
+                f"{field}: {type(strategy).__name__} needs a policy of the role {role!r}."
                 f" {suggest(role, roles)} Or leave the role out: the policy itself replies."
             )
     for part in walk(strategy):
@@ -47,7 +47,15 @@ def check_strategy(field: str, strategy: TurnStrategy, recipe: Recipe) -> None:
 
 
 def check_thoughts(field: str, strategy: ReadsThoughts, recipe: Recipe) -> None:
-    """Raise `ConfigError` if the strategy's thoughts may leave no room for task and answer."""
+    """Raise `ConfigError` if the strategy's thoughts may leave no room for task and answer.
+
+    A model that is not there, such as a toy model before its training, is not checked.
+    """
+    from grupo.models.prompt_limit import read_prompt_limit  # imports transformers
+
+    model = getattr(recipe.policy, "model", None)
+    if isinstance(model, str) and Path(model).is_absolute() and not Path(model).exists():
+        return
     limit = read_prompt_limit(recipe.policy)
     if limit is None:
         return

@@ -152,3 +152,8 @@ def test_thoughts_beyond_the_context_are_refused_with_their_tokens(folder):
     check_strategy("strategy", AdaptiveGraph(3, 3, 0, 48), recipe)
     with pytest.raises(ConfigError, match=message):
         check_strategy("strategy", AdaptiveGraph(3, 3, 1, 48), recipe)
+
+
+def test_a_model_that_is_not_there_yet_is_not_checked(tmp_path):
+    recipe = RECIPE.replace(policy=CausalLM(str(tmp_path / "model"), max_new_tokens=12))
+    check_strategy("strategy", AdaptiveGraph(30, 30), recipe)
