@@ -1,6 +1,7 @@
 """Checks of turn strategies before a run: heads, roles, files, context, and rewards of choices."""
 
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Protocol, runtime_checkable
 
 from grupo.core.aux_heads import ReadsHeads
@@ -11,12 +12,12 @@ from grupo.core.requires import merged_provides
 from grupo.core.types import Task
 from grupo.envs import RewardTerm
 from grupo.models.multi_policy_spec import RolePolicy
-from grupo.models.prompt_limit import read_prompt_limit
 from grupo.recipe import Recipe
 from grupo.rewards.by_column import task_validators
-from grupo.rewards.choices import ByReward
+from grupo.rewards.choices import ByReward, Least
 from grupo.rollouts.turns import MonteCarlo, Vote
 from grupo.rollouts.turns.choices import MostVoted
+from grupo.rollouts.turns.private_context import ReadsThoughts
 from grupo.util.errors import ConfigError, suggest
 
 
@@ -38,33 +39,50 @@ def check_strategy(field: str, strategy: TurnStrategy, recipe: Recipe) -> None:
         recipe: Its method has the heads, and its policy the roles.
     """
     check_heads(field, strategy, recipe)
-    _check_room(field, strategy, recipe)
+    _check_context(field, strategy, recipe)
     roles = [part.name for part in walk(recipe.policy) if isinstance(part, RolePolicy)]
     for role in sorted(merged_provides(strategy).roles):
         if role not in roles:
             raise ConfigError(
-                f"{field}: {to_code(strategy)} needs a policy of the role {role!r}."
+                f"{field}: {type(strategy).__name__} needs a policy of the role {role!r}."
                 f" {suggest(role, roles)} Or leave the role out: the policy itself replies."
             )
     for part in walk(strategy):
         if isinstance(part, SelfChecking):
             part.check()
-        if isinstance(part, ByReward):
+        if isinstance(part, ByReward | Least):
             for validator in task_validators(part):
                 validator.validate_tasks([Task("choice", "")])
 
 
-def _check_room(field: str, strategy: TurnStrategy, recipe: Recipe) -> None:
-    """Raise `ConfigError` for a search tree whose deepest answer no context of the model holds."""
-    trees = [part for part in walk(strategy) if isinstance(part, MonteCarlo)]
-    limit = read_prompt_limit(recipe.policy) if trees else None
-    for tree in trees:
-        if limit and tree.most_tokens >= limit.context_length:
+def _check_context(field: str, strategy: TurnStrategy, recipe: Recipe) -> None:
+    """Raise `ConfigError` for thoughts, or an answer of a search tree, beyond the model's context.
+
+    A model that is not there, such as a toy model before its training, is not checked.
+    """
+    parts = [part for part in walk(strategy) if isinstance(part, ReadsThoughts | MonteCarlo)]
+    model = getattr(recipe.policy, "model", None)
+    is_missing = isinstance(model, str) and Path(model).is_absolute() and not Path(model).exists()
+    if not parts or is_missing:
+        return
+    from grupo.models.prompt_limit import read_prompt_limit  # imports transformers
+
+    if not (limit := read_prompt_limit(recipe.policy)):
+        return
+    for part in parts:
+        if isinstance(part, MonteCarlo) and part.most_tokens >= limit.context_length:
             raise ConfigError(
-                f"{field}: {to_code(tree)}, whose answers may have {tree.most_tokens:,} tokens in"
-                f" {tree.max_steps} steps of {tree.max_step_tokens}; the model's context has"
+                f"{field}: {to_code(part)}, whose answers may have {part.most_tokens:,} tokens in"
+                f" {part.max_steps} steps of {part.max_step_tokens}; the model's context has"
                 f" {limit.context_length:,}, with the prompt. Allowed: a product of max_steps and"
                 f" max_step_tokens below {limit.context_length:,}."
+            )
+        if isinstance(part, ReadsThoughts) and part.private_tokens >= limit.room:
+            raise ConfigError(
+                f"{field}: {type(part).__name__} may put {part.private_tokens:,} tokens of thoughts"
+                f" before the task. A context of {limit.context_length:,} tokens, with an answer of"
+                f" {limit.max_new_tokens:,}, leaves {limit.room:,}. Ask for fewer or shorter"
+                " thoughts."
             )
 
 

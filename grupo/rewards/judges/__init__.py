@@ -4,6 +4,7 @@ from grupo.rewards.judges.base import ChatModel, ChatReply, JudgeError
 from grupo.rewards.judges.endpoint import ChatEndpoint
 from grupo.rewards.judges.judge import Judge
 from grupo.rewards.judges.local_model import LocalModel
+from grupo.rewards.judges.overthinking import Overthinking
 from grupo.rewards.judges.pairwise_judge import PairwiseJudge
 from grupo.rewards.judges.parsers import (
     JSONField,
@@ -26,6 +27,7 @@ __all__ = [
     "LetterChoice",
     "LocalModel",
     "NumberAfter",
+    "Overthinking",
     "PairwiseJudge",
     "ReplyError",
     "ReplyParser",

@@ -1,22 +1,34 @@
 """Turn strategies: how the policy answers one observation, which is a turn of a rollout."""
 
 from grupo.core.interfaces import single_response
+from grupo.rollouts.turns.adaptive_graph import AdaptiveGraph
+from grupo.rollouts.turns.analogies import Analogies
 from grupo.rollouts.turns.best_of import BestOf, Vote
 from grupo.rollouts.turns.chunked_thinking import ChunkedThinking
 from grupo.rollouts.turns.forced_start import ForcedStart
+from grupo.rollouts.turns.lent_thought import LentThought
 from grupo.rollouts.turns.monte_carlo import MonteCarlo
 from grupo.rollouts.turns.revised import Revised
+from grupo.rollouts.turns.shown import Shown
+from grupo.rollouts.turns.shuffled_options import ShuffledOptions
 from grupo.rollouts.turns.step_beam import StepBeam
+from grupo.rollouts.turns.templates import Templates
 from grupo.rollouts.turns.thinking_budget import ThinkingBudget
 from grupo.rollouts.turns.value_guided import ValueGuided
 
 __all__ = [
+    "AdaptiveGraph",
+    "Analogies",
     "BestOf",
     "ChunkedThinking",
     "ForcedStart",
+    "LentThought",
     "MonteCarlo",
     "Revised",
+    "Shown",
+    "ShuffledOptions",
     "StepBeam",
+    "Templates",
     "ThinkingBudget",
     "ValueGuided",
     "Vote",

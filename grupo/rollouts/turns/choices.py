@@ -64,13 +64,7 @@ class MostVoted:
     extract: Extractor = final_answer
 
     async def __call__(self, actor: Actor, before: Rollout, candidates: Sequence[Rollout]) -> int:
-        answers = self._answers(before, candidates)
-        votes = Counter(answer for answer in answers if answer is not None)
-        top = sorted(votes.values(), reverse=True)[:2]
-        is_tied = len(top) == 2 and top[0] == top[1]
-        counts = {"votes/all": 1, "votes/tied": is_tied, "votes/empty": not votes}
-        add_external_usage({name: float(count) for name, count in counts.items()})
-        return most_voted(answers)
+        return count_vote(self._answers(before, candidates))
 
     def rejected(
         self, before: Rollout, candidates: Sequence[Rollout], index: int
@@ -82,6 +76,20 @@ class MostVoted:
 
     def _answers(self, before: Rollout, candidates: Sequence[Rollout]) -> list[str | None]:
         return [self.extract(text_since(before, rollout)) or None for rollout in candidates]
+
+
+def count_vote(answers: Sequence[Hashable | None]) -> int:
+    """Index of the first answer that is most frequent; the vote is counted as usage.
+
+    Args:
+        answers: The answer of each attempt; None does not vote.
+    """
+    votes = Counter(answer for answer in answers if answer is not None)
+    top = sorted(votes.values(), reverse=True)[:2]
+    is_tied = len(top) == 2 and top[0] == top[1]
+    counts = {"votes/all": 1, "votes/tied": is_tied, "votes/empty": not votes}
+    add_external_usage({name: float(count) for name, count in counts.items()})
+    return most_voted(answers)
 
 
 def most_voted(answers: Sequence[Hashable | None]) -> int:

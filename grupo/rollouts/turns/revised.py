@@ -1,12 +1,10 @@
 """Revised answers: the policy reads its own answer and answers again, several times."""
 
 from collections.abc import Mapping
-from dataclasses import replace
 
 from grupo.core.component import component
 from grupo.core.forms import check_form, fill
 from grupo.core.interfaces import Actor, TurnStrategy, single_response
-from grupo.core.message_content import content_text
 from grupo.core.paper import Paper, Source
 from grupo.core.private_turns import add_private_turn, reject_answers
 from grupo.core.ranges import Calls
@@ -15,6 +13,12 @@ from grupo.core.types import Observation, Rollout
 from grupo.core.usage import add_external_usage
 from grupo.rollouts.turns.best_of import as_chosen
 from grupo.rollouts.turns.choices import text_since
+from grupo.rollouts.turns.private_context import (
+    as_answer,
+    private_reply,
+    task_text,
+    with_task_text,
+)
 
 ASK = "{task}\n\nAn earlier answer: {answer}\n\nCheck it and answer again."
 GUIDED = "{task}\n\nAn earlier answer: {answer}\n\n{guide}\n\nAnswer again."
@@ -107,58 +111,7 @@ class Revised:
     ) -> str:
         """The private reply of the role to a form."""
         prompt = with_task_text(observation, fill(form, values))
-        text = (await actor(replace(rollout, role=self.role), prompt)).text
-        add_private_turn(label, text)
-        return text
-
-
-def as_answer(before: Rollout, first: Rollout, revision: Rollout) -> Rollout:
-    """The revision as the answer to the observation that `first` answers.
-
-    Args:
-        before: The rollout before the turn.
-        first: The rollout after the first answer.
-        revision: The rollout after a revision, which has another observation.
-    """
-    start = len(before.turns)
-    observation, answered = first.turns[start]
-    (_, response), *rest = revision.turns[start:]
-    context = {
-        "observation": answered.observation,
-        "resets_context": answered.resets_context,
-        "rewrites_history": answered.rewrites_history,
-    }
-    turns = ((observation, replace(response, **context)), *rest)
-    new = ((o, replace(response, off_context=True, routes="")) for o, response in turns)
-    return replace(first, turns=(*before.turns, *new))
-
-
-def task_text(observation: Observation) -> str:
-    """The text of an observation; of a chat, that of the user's last message."""
-    if isinstance(observation, str):
-        return observation
-    return content_text(observation[_last_user(observation)].get("content"))
-
-
-def with_task_text(observation: Observation, text: str) -> Observation:
-    """The observation with another text; of a chat, in the user's last message, which ends it.
-
-    Images and other media of the message stay before the text.
-    """
-    if isinstance(observation, str):
-        return text
-    index = _last_user(observation)
-    content = observation[index].get("content")
-    parts = content if isinstance(content, list | tuple) else ()
-    media = [part for part in parts if isinstance(part, dict) and part.get("type") != "text"]
-    new = [*media, {"type": "text", "text": text}] if media else text
-    return (*observation[:index], {**observation[index], "content": new})
-
-
-def _last_user(observation: Observation) -> int:
-    """Index of the user's last message; the last message if there is none of the user."""
-    roles = [message.get("role") for message in observation if not isinstance(message, str)]
-    return max((i for i, role in enumerate(roles) if role == "user"), default=len(roles) - 1)
+        return await private_reply(actor, rollout, prompt, role=self.role, label=label)
 
 
 PAPER = Paper(

@@ -87,11 +87,17 @@ from grupo.rollouts.samplers.self_hint import HintPrompt
 from grupo.rollouts.samplers.step_critics import SelfRanking
 from grupo.rollouts.samplers.trained_prompts import recited
 from grupo.rollouts.turns import (
+    AdaptiveGraph,
+    Analogies,
     BestOf,
     ChunkedThinking,
     ForcedStart,
+    LentThought,
     MonteCarlo,
     Revised,
+    Shown,
+    ShuffledOptions,
+    Templates,
     ThinkingBudget,
     Vote,
 )
@@ -99,6 +105,7 @@ from grupo.rollouts.turns.associations import Association
 from grupo.toy.multi_turn_lm import MultiTurnDemonstrations
 from grupo.util.event_loop import run_coroutine
 from tests.helpers.drawing_engine import DrawingEngine
+from tests.helpers.paths import ROOT
 from tests.helpers.token_counts import (
     STOP,
     TASK,
@@ -119,15 +126,22 @@ def associated(step: str, known: str) -> Association:
 
 
 PACKAGE = Path(grupo.__file__).parent
+EXAMPLES = str(ROOT / "tests/helpers/shown_examples.jsonl")
 TURN_STRATEGIES = {
     "single_response": GroupSampler(2),
+    "AdaptiveGraph": GroupSampler(2, AdaptiveGraph(2, 2, 1, 4)),
+    "Analogies": GroupSampler(2, Analogies(2, 2, 4)),
     "BestOf": GroupSampler(2, BestOf(2)),
     "ChunkedThinking": GroupSampler(2, ChunkedThinking(6, 1, 2, 3)),
     "ForcedStart": GroupSampler(2, ForcedStart(",")),
+    "LentThought": GroupSampler(2, LentThought(ask="{task}", start="", end=".")),
     "MonteCarlo": GroupSampler(2, MonteCarlo(3, 2, 2, 6, ",", associate=associated)),
     "Revised": GroupSampler(
         2, Revised(2, guide="{task} {answer}", stop="{task} {answer}", ask="{task}{answer}{guide}")
     ),
+    "Shown": GroupSampler(2, Shown(EXAMPLES)),
+    "ShuffledOptions": GroupSampler(2, ShuffledOptions(2)),
+    "Templates": GroupSampler(2, Templates(("{task}", "{task}!"))),
     "ThinkingBudget": GroupSampler(2, ThinkingBudget(4, 3, STOP)),
     "Vote": GroupSampler(2, Vote(2)),
 }

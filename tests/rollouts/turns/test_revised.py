@@ -10,7 +10,7 @@ from grupo.core.private_turns import record_private_turns
 from grupo.core.types import Response, Rollout
 from grupo.core.usage import count_external_usage
 from grupo.rollouts.turns import Revised
-from grupo.rollouts.turns.revised import task_text, with_task_text
+from grupo.rollouts.turns.private_context import task_text, with_task_text
 from tests.helpers.scripted_actor import TASK, Once, script
 
 ASK = "A{task}/{answer}"

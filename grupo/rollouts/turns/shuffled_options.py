@@ -1,0 +1,122 @@
+"""Shuffled options: a question with options is asked in several orders, and their contents vote."""
+
+import asyncio
+from random import Random
+
+from grupo.core.answer_options import find_options
+from grupo.core.component import check_field, component
+from grupo.core.extract_answer import Extractor, final_answer
+from grupo.core.forms import fill, placeholders
+from grupo.core.interfaces import Actor, TurnStrategy, single_response
+from grupo.core.numbers import PositiveInt
+from grupo.core.paper import Paper, Source
+from grupo.core.private_turns import add_private_turn
+from grupo.core.types import Observation, Rollout
+from grupo.core.usage import add_external_usage
+from grupo.rollouts.turns.best_of import CHOSEN, as_chosen
+from grupo.rollouts.turns.choices import count_vote, text_since
+from grupo.rollouts.turns.forced_start import append_forced
+from grupo.rollouts.turns.private_context import answer_to_prompt, task_text, with_task_text
+
+NAMES = ("letter", "option")  # placeholders of `answer`
+
+
+@component
+class ShuffledOptions:
+    """A turn with n attempts, each of which reads the options in another order, and a vote.
+
+    The options are lines such as "A) Lima" of the prompt; the letters stay, the texts behind them
+    move. Attempts vote for the text of an option, so that a liking for a position cancels: of as
+    many attempts as there are options, each text stands once in each position. The answer is the
+    option's letter in the prompt as it is. Of several most frequent options the one that an attempt
+    named first wins; without any vote the first attempt is returned. A prompt without options is
+    answered once; the usage `options/missing` counts these turns.
+
+    Args:
+        n: Number of attempts at the turn.
+        extract: Finds the answer in the text of an attempt: a letter or an option's text.
+        answer: The text of the answer, with {letter}, {option}, or both.
+        inner: Generates an attempt.
+
+    Raises:
+        ConfigError: `answer` has no placeholder, or another one.
+    """
+
+    n: PositiveInt = 5
+    extract: Extractor = final_answer
+    answer: str = "{letter}"
+    inner: TurnStrategy = single_response
+
+    provides = CHOSEN
+
+    def __post_init__(self) -> None:
+        found = placeholders(self.answer)
+        allowed = "a text with {letter}, {option} or both"
+        check_field(self, "answer", bool(found) and set(found) <= set(NAMES), allowed)
+
+    async def __call__(self, actor: Actor, rollout: Rollout, observation: Observation) -> Rollout:
+        options = find_options(task_text(observation))
+        if options is None:
+            add_external_usage({"options/missing": 1.0})
+            return as_chosen(rollout, await self.inner(actor, rollout, observation))
+        turn = len(rollout.turns)
+        orders = option_orders(len(options.contents), self.n, actor.rng("options", turn))
+        prompts = (with_task_text(observation, options.text(order)) for order in orders)
+        attempts = await asyncio.gather(
+            *(
+                answer_to_prompt(
+                    actor.fork("attempt", turn, i), rollout, observation, prompt, self.inner
+                )
+                for i, prompt in enumerate(prompts)
+            )
+        )
+        texts = [text_since(rollout, attempt) for attempt in attempts]
+        extracted = [self.extract(text) or "" for text in texts]
+        named = [options.named(x, order) for x, order in zip(extracted, orders, strict=True)]
+        for i, (text, index) in enumerate(zip(texts, named, strict=True)):
+            vote = "none" if index is None else options.contents[index]
+            add_private_turn(f"attempt {i + 1} of {self.n}, vote for {vote}", text)
+        winner = named[count_vote(named)]
+        if winner is None:
+            return as_chosen(rollout, attempts[0])
+        values = {"letter": options.letter(winner), "option": options.contents[winner]}
+        return await append_forced(actor, rollout, observation, fill(self.answer, values))
+
+
+def option_orders(num_options: int, count: int, rng: Random) -> list[tuple[int, ...]]:
+    """Orders of options: all rotations of a random order, then those of the next one.
+
+    Of as many orders as there are options, each option stands once in each position.
+
+    >>> orders = option_orders(3, 3, Random(0))
+    >>> [sorted(position) for position in zip(*orders)]
+    [[0, 1, 2], [0, 1, 2], [0, 1, 2]]
+    """
+    orders: list[tuple[int, ...]] = []
+    while len(orders) < count:
+        first = rng.sample(range(num_options), num_options)
+        orders += [(*first[i:], *first[:i]) for i in range(num_options)]
+    return orders[:count]
+
+
+PAPER = Paper(
+    title="Can Generalist Foundation Models Outcompete Special-Purpose Tuning? Case Study in "
+    "Medicine",
+    use="Questions with options: Shown(…, inner=ShuffledOptions(5)) is the whole recipe.",
+    tags=("hints", "exploration"),
+    kind="evaluation",
+    catalogue=("medprompt",),
+    checked=("golden",),
+    source=Source("memory", "arXiv:2311.16452; the catalogue's row"),
+    deviations=(
+        "Orders are the rotations of a random one: each option stands equally often in each place.",
+        "Examples are the nearest by BM25 instead of an embedding model.",
+    ),
+    missing=(
+        "Chains of thought are collected by a CollectStage with rows=solved before the evaluation.",
+    ),
+    shown=(
+        "tests/rollouts/turns/test_shuffled_options.py"
+        "::test_a_liking_for_a_position_cancels_and_knowledge_does_not",
+    ),
+)
