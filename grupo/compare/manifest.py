@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 
 from grupo.compare.budget import BUDGET_TYPES, Budget
 from grupo.compare.controls import Control
-from grupo.compare.experiment import Comparison, TaskSet
+from grupo.compare.experiment import METRICS, Comparison, TaskSet
 from grupo.compare.sequential_design import SequentialDesign
 from grupo.compare.toy_models import ToyModelSpec
 from grupo.compare.update_budget import ALLOWED, UpdatePlanRule, per_method
@@ -16,7 +16,7 @@ from grupo.core.serialization import from_data, to_data
 from grupo.recipe import Recipe
 from grupo.storage import strict_json
 from grupo.storage.atomic_files import make_folder, write_atomically
-from grupo.util.errors import ConfigError
+from grupo.util.errors import ConfigError, suggest
 from grupo.util.json_text import read_limited
 
 MANIFEST_FILE = "comparison.json"
@@ -93,7 +93,7 @@ def _comparison_from_data(data: Mapping[str, Any]) -> Comparison:
         updates=_typed("updates", updates, UpdatePlanRule, ", ".join(ALLOWED)),
         task_sets=_components_by_name("task_sets", data["task_sets"], TaskSet),
         baseline=_typed("baseline", data["baseline"], str),
-        metric=_typed("metric", data["metric"], str),
+        metric=_metric(data["metric"]),
         toy_models=_typed(
             "toy_models", from_data(data["toy_models"]), tuple[ToyModelSpec, ...], TOY_MODELS
         ),
@@ -108,6 +108,13 @@ def _budget(data: Any) -> Budget:
         allowed = ", ".join(BUDGET_TYPES)
         raise ConfigError(f"budget: {to_code(data)}. Allowed: a number of one of {allowed}.")
     return BUDGET_TYPES[units[0]](data[units[0]])
+
+
+def _metric(name: Any) -> str:
+    """The name of a metric; a report needs no other check of the comparison."""
+    if _typed("metric", name, str) not in METRICS:
+        raise ConfigError(f"metric: {name!r}. {suggest(name, METRICS)}")
+    return name
 
 
 def _typed(field: str, value: Any, hint: Any, allowed: str = "") -> Any:
