@@ -113,8 +113,8 @@ PROMPT_SIZE = Limit(
     "a prompt of `grupo ask` on standard input",
     2 * 2**20,
     "characters",
-    "it is tokenized whole, which takes seconds a megabyte; most contexts hold fewer tokens than two"
-    " million characters",
+    "it is tokenized whole, which takes seconds a megabyte; most contexts hold fewer tokens than"
+    " two million characters",
 )
 CONNECTIONS = Limit(
     "open connections to the server of a policy",
