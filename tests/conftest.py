@@ -21,6 +21,7 @@ SHAPED = [
     "algo.ratios",
     "algo.aggregation",
 ]
+collect_ignore_glob = ["helpers/tasksets/*"]  # packages of the extra tasksets, which tests install
 assert USER_HOME != ".grupo"  # it is read before the next line
 os.environ["GRUPO_HOME"] = ".grupo"  # not the cache of the user who runs the tests
 install_import_hook([f"grupo.{module}" for module in SHAPED], "beartype.beartype")

@@ -24,23 +24,19 @@ class Node(Generic[StateT]):
     Args:
         state: What the step led to; siblings have different states.
         prior: Probability of the step, for PUCT.
-        reward: Reward of the step that leads to the node.
         critic: Value that a critic gives the step.
         is_terminal: Nothing follows the state.
         children: Nodes of the next steps.
         visits: Number of values that were backed up through the node.
-        value: Value of the state, V.
-        q: Value of the step that leads to the state, Q.
+        q: Value of the step that leads to the state, Q: the mean of these values.
     """
 
     state: StateT
     prior: float = 1.0
-    reward: float = 0.0
     critic: float = 0.0
     is_terminal: bool = False
     children: "list[Node[StateT]]" = field(default_factory=list)
     visits: int = 0
-    value: float = 0.0
     q: float = 0.0
 
 
@@ -162,28 +158,9 @@ def expand(node: Node[StateT], children: Iterable[Node[StateT]]) -> int:
 
 
 def back_up_mean(path: Path[StateT], outcome: float) -> None:
-    """Count an outcome in each node of a path; values are the means of the outcomes through it."""
+    """Count an outcome in each node of a path; Q is the mean of the outcomes through it."""
     for node in path:
-        node.value += (outcome - node.value) / (node.visits + 1)
-        node.q = node.value
-        node.visits += 1
-
-
-def back_up_discounted(path: Path[StateT], outcome: float, gamma: float = 1.0) -> None:
-    """Value a path from its leaf up: Q = reward + gamma V, V the mean Q of the children.
-
-    A child counts max(1, N) times in the mean. Source: MCTS-DPO, Xie et al., arXiv:2405.00451.
-
-    Args:
-        path: From the root to the leaf.
-        outcome: V of the leaf if it has no children.
-        gamma: Discount of a step.
-    """
-    for node in reversed(path):
-        weights = [max(1, child.visits) for child in node.children]
-        sums = sum(w * child.q for w, child in zip(weights, node.children, strict=True))
-        node.value = sums / sum(weights) if node.children else outcome
-        node.q = node.reward + gamma * node.value
+        node.q += (outcome - node.q) / (node.visits + 1)
         node.visits += 1
 
 

@@ -96,7 +96,8 @@ class EvalResult:
             solved. A proportion is NaN if all rollouts failed from which it is computed.
         num_generated_actions: Number of tokens (or denoising steps) generated for all attempts.
         num_read_tokens: Number of tokens read for all attempts, see `Actor.read_tokens`. Attempts
-            at one task read its prompt once.
+            at one task read its prompt once. It is a cost, not a result: a text that two ranks
+            need is read by each of them.
         num_answers: Number of attempts, the greedy ones included.
         first_error: Error of the first failed rollout; "" if no rollout failed.
         demonstration_scores: Scores of held-out demonstrations; None if the evaluation has none.

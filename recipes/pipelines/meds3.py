@@ -30,7 +30,7 @@ from grupo.method import Method
 from grupo.methods.sft import sft
 from grupo.models.causal_lm import CausalLM
 from grupo.pipeline import CollectedTasks, CollectStage, Pipeline, Stage, run_pipeline
-from grupo.pipeline.collect import solved
+from grupo.pipeline.rows import solved
 from grupo.recipe import Recipe
 from grupo.rewards import AfterMarker, ExactMatch
 from grupo.rollouts.samplers import TreeAnswers

@@ -10,7 +10,6 @@ from grupo.core.search_tree import (
     CriticUCT,
     MixedValue,
     Node,
-    back_up_discounted,
     back_up_mean,
     best_path,
     expand,
@@ -41,27 +40,6 @@ def test_uct_prefers_nodes_without_visits_and_then_rare_ones():
     assert UCT(0.0)(Node("a", visits=1, q=0.25), parent) == 0.25
 
 
-def test_discounted_value_weighs_children_by_visits():
-    # V = (3 * 1 + 1 * 0) / 4; Q = r + gamma V
-    root = Node("root", reward=0.1, children=[Node("a", visits=3, q=1.0), Node("b", visits=1)])
-    back_up_discounted([root], outcome=9.0, gamma=0.5)
-    assert (root.value, root.q, root.visits) == (0.75, pytest.approx(0.475), 1)
-
-
-def test_discounted_value_counts_a_child_without_visits_once():
-    root = Node("root", children=[Node("a", visits=3, q=1.0), Node("b", q=0.0)])
-    back_up_discounted([root], outcome=9.0)
-    assert root.value == 0.75
-
-
-def test_discounted_value_of_a_path_goes_from_the_leaf_up():
-    leaf, other = Node("leaf", reward=0.5), Node("other", visits=1, q=0.0)
-    root = Node("root", children=[leaf, other])
-    back_up_discounted([root, leaf], outcome=1.0, gamma=0.5)
-    assert (leaf.value, leaf.q) == (1.0, 1.0)  # 0.5 + 0.5 * 1
-    assert root.value == 0.5
-
-
 def test_mean_value_is_the_mean_outcome_through_a_node():
     # four rollouts through each child: 3 of 4 succeed, and 1 of 4
     good, bad = Node("good"), Node("bad")
@@ -69,7 +47,7 @@ def test_mean_value_is_the_mean_outcome_through_a_node():
     for node, outcomes in ((good, (1, 1, 0, 1)), (bad, (0, 1, 0, 0))):
         for outcome in outcomes:
             back_up_mean([root, node], outcome)
-    assert (good.q, bad.q, root.value) == (0.75, 0.25, 0.5)
+    assert (good.q, bad.q, root.q) == (0.75, 0.25, 0.5)
     assert (good.visits, bad.visits, root.visits) == (4, 4, 8)
 
 

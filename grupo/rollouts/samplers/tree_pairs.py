@@ -66,7 +66,7 @@ class TreePairs(TreeSearch):
 
 def _equal_steps(root: StepNode) -> Sequence[Rollout]:
     """The steps of the root as a group without a pair: each has the root's value."""
-    return [_row(node, 0, root.value, node.state.rollout) for node in root.children if node.visits]
+    return [_row(node, 0, root.q, node.state.rollout) for node in root.children if node.visits]
 
 
 def _row(node: StepNode, number: int, value: float, rollout: Rollout) -> Rollout:
@@ -104,8 +104,7 @@ PAPER = Paper(
     ),
     missing=(
         "The policy's evaluation of its own steps, which the release adds to the outcome.",
-        "Rewards of steps and their discounted back-up in the search: back_up_discounted is tested,"
-        " and the search backs up means.",
+        "Rewards of steps and their discounted back-up in the search, which backs up means.",
         "The loss as a method of its own: Method(sampler=TreePairs(), loss=SiblingPreference()).",
         "The comparison with GRPO at equal tokens, and any run of a pretrained model.",
     ),

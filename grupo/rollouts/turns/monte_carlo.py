@@ -89,7 +89,7 @@ class MonteCarlo:
         for number in range(self.iterations):
             path = select(root, self.priority)
             if path[-1].is_terminal:  # a further visit, so that its siblings get their turn
-                back_up_mean(path, path[-1].value)
+                back_up_mean(path, path[-1].q)
                 continue
             forked = actor.fork("expansion", len(rollout.turns), number)
             await self._expand(forked, rollout, observation, path)
@@ -97,7 +97,7 @@ class MonteCarlo:
                 back_up_mean([*path, child], await self._value(actor, rollout, child.state))
             finished += [child for child in path[-1].children if not child.state.is_open]
         if finished:
-            answer = max(finished, key=lambda node: node.value).state.rollout
+            answer = max(finished, key=lambda node: node.q).state.rollout
         else:
             add_external_usage({"tree/unfinished": 1.0})
             best = best_path(root)[-1].state.rollout

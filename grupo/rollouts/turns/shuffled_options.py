@@ -107,7 +107,7 @@ PAPER = Paper(
     kind="evaluation",
     catalogue=("medprompt",),
     checked=("golden",),
-    source=Source("memory", "arXiv:2311.16452; the catalogue's row"),
+    source=Source("abstract", "arXiv:2311.16452, abstract; the catalogue's row"),
     deviations=(
         "Orders are the rotations of a random one: each option stands equally often in each place.",
         "Examples are the nearest by BM25 instead of an embedding model.",
