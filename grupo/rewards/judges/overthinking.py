@@ -94,7 +94,10 @@ PAPER = Paper(
         "The text of the prompt is our choice.",
         "As a penalty with a negative weight the score is an extension of the paper.",
     ),
-    missing=("Rollouts of software engineering, on which the paper measures.",),
+    missing=(
+        "Rollouts of software engineering, on which the paper measures.",
+        "A judge that scores: SmolLM2-135M gave no readable score to any of 8 answers.",
+    ),
     shown=(
         "tests/rewards/judges/test_overthinking.py"
         "::test_of_scores_7_2_and_5_the_second_candidate_is_chosen",

@@ -113,6 +113,7 @@ PAPER = Paper(
         "Examples are the nearest by BM25 instead of an embedding model.",
     ),
     missing=(
+        "A comparison on a pretrained model: docs/answer_time.md has eight answers of one.",
         "Chains of thought are collected by a CollectStage with rows=solved before the evaluation.",
     ),
     shown=(

@@ -75,6 +75,7 @@ PAPER = Paper(
         "The texts of the forms are our choice.",
         "Notes are found by BM25 instead of an embedding model, and written before the evaluation.",
     ),
+    missing=("A comparison on a pretrained model: docs/answer_time.md has eight answers of one.",),
     shown=(
         "tests/rollouts/turns/test_templates.py::test_a_note_of_a_known_mistake_flips_the_answer",
     ),
