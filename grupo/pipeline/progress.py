@@ -30,10 +30,10 @@ class PipelineProgress:
 
     Args:
         pipeline: The pipeline.
-        runs: For each stage by name, the run whose weights a reference to the stage stands for. For
-            a stage that was skipped or that writes data, it is the run that the stage started
-            from. None if no stage was trained up to this stage.
-        data_folders: For each stage by name that wrote data, its folder in the last round so far.
+        runs: The run to whose weights a reference to a stage refers, by the name of the stage. The
+            run of a training stage is its own. A stage that was skipped or that writes data has the
+            run that it started from, or None if no earlier stage was trained.
+        data_folders: The folder of each stage that wrote data, by name, in its last finished round.
     """
 
     pipeline: Pipeline

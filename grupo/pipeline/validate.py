@@ -34,7 +34,7 @@ def check_pipeline(pipeline: Pipeline) -> None:
     and tasks that are scored by a model that an earlier stage exports.
     """
     check_stage_outputs(pipeline)
-    for round_number in range(1, min(pipeline.rounds, 2) + 1):  # later rounds start as the second
+    for round_number in range(1, min(pipeline.rounds, 2) + 1):  # later rounds are like the second
         for index in range(len(pipeline.stages)):
             _check_start(pipeline, index, round_number)
     has_held_out_tasks: dict[str, bool] = {}
@@ -105,7 +105,7 @@ def _check_start(pipeline: Pipeline, index: int, round_number: int) -> None:
         if source is None and needs_run:
             raise ConfigError(
                 f"{stage.name}: start: {reference!r} has no trained weights. Allowed: a stage that"
-                " trains, or one after it."
+                " trains, or a later stage that starts from it."
             )
     training_stages = [source for _, source in sources if source is not None]
     for source in training_stages:
@@ -164,7 +164,9 @@ def _check_shapes(stage: PipelineStage, sources: list[PipelineStage]) -> None:
 
 
 def _check_condition(pipeline: Pipeline, index: int, has_held_out_tasks: dict[str, bool]) -> None:
-    """Raise `ConfigError` for a condition on a metric that the start of the stage does not have.
+    """Raise `ConfigError` if the condition of a stage reads a metric that is never measured.
+
+    The condition reads an evaluation of the stage from which this stage starts.
 
     Args:
         pipeline: The pipeline.

@@ -194,7 +194,7 @@ class Learner:
         # times differ between ranks, and schedules and controllers may read them
         step_metrics = broadcast_from_rank_0(self.ranks, step_metrics, Phase.STEP_ENDED)
         kl = measured_kl(self.recipe_of_step(step).early_stopping, step_metrics)
-        # in `method` the controllers are replaced by numbers; `recipe.method` has the controllers
+        # the state reads the controllers of a method; in `method`, numbers have replaced them
         self.state.record_step(collected.sampled_groups, step_metrics, recipe.method, kl)
         kill_point("step/recorded")
         return TrainStepResult(collected, batch, step_metrics, signals, tuple(self.step_messages))
@@ -204,7 +204,7 @@ class Learner:
         stopwatch = Stopwatch()
         # first finish the rollouts that are generated ahead: the engine gets other weights
         self.rollout_queue.wait_all()
-        # weights that an optimizer averages are evaluated; those of `recipe.ema` are not
+        # the averages of an averaging optimizer are evaluated; the average of `recipe.ema` is not
         optimizers = self.state.optimizers.values()
         with use_averaged_weights(*optimizers), count_external_usage() as own_usage:
             self.policy.sync_weights(self.policy.weight_sync.snapshot(), self.state.step)

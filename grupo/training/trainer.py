@@ -57,8 +57,8 @@ class Trainer:
         self.state = learner.state
         self.has_reported_error = False
         self.ranks = learner.ranks  # `ranks.rank` is this process; rank 0 writes the files
-        # Of several ranks, rank 0 reports in this file where each rank is. A run with one rank
-        # deletes the file of an earlier start with several ranks.
+        # With several ranks, rank 0 writes the phase of each rank into this file. A run with one
+        # rank deletes the file of an earlier start with several ranks.
         with explain_disk_errors("The run is not started"):
             self.ranks.start_rank_report(run_folder.folder / RANK_REPORT_FILE)
 

@@ -143,7 +143,7 @@ def bandit_probabilities(
 def places_by_source(tasks: Sequence[Task]) -> dict[str, list[int]]:
     """The indices of the tasks of each source; the sources are in the order of their first task.
 
-    Indices are returned because tasks that are read from a file would all stay in memory.
+    The function returns indices, because a list of tasks would keep all tasks of a file in memory.
     """
     places_of: dict[str, list[int]] = {}
     for i, task in enumerate(tasks):
@@ -182,7 +182,8 @@ PAPER = Paper(
     deviations=(
         "Advantages are those of the training rollouts, as in the paper; the release updates its"
         " scores with values of validation passes.",
-        "Rollouts that the filter drops are counted: their advantage of 0 is what they show.",
+        "Rollouts that the filter drops are counted, with |A| = 0 if the rewards of their group are"
+        " equal.",
     ),
     shown=(
         "docs/guidance_shown/dump.md#dump",

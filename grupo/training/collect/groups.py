@@ -90,9 +90,9 @@ async def collect_groups(
         tasks: The training tasks.
         history: The record of earlier groups, which this function changes: it counts the new tasks
             in `history.num_tasks_drawn` and removes the unfinished rollouts of drawn tasks.
-        num_groups: Target number of groups. After the first round, kept and unfinished groups
-            count, also those continued from earlier steps. The step trains on at most this many
-            groups, plus one for each of the `unfinished_groups`.
+        num_groups: Target number of groups. The first round requests this number of new groups. A
+            later round requests it minus the number of kept and unfinished groups so far. The step
+            trains on at most this many groups, plus one for each of the `unfinished_groups`.
         seed: Seed of the run, for the curriculum and, with a token limit, for the random streams.
         ranks: The processes that share the generation; every rank returns the groups of all ranks.
         token_limit: Maximum number of tokens that this step generates for one rollout. None means
@@ -102,8 +102,7 @@ async def collect_groups(
     opened_env = open_env(env)
     collection = _Collection()
     groups_to_generate = list(unfinished_groups)
-    # the limit carries the number of the step, which is not used without a limit
-    step = token_limit.step if token_limit else 0
+    step = token_limit.step if token_limit else 0  # only a token limit needs the step's number
     for round_index in count():
         num_missing = num_groups - len(collection.kept) - len(collection.unfinished)
         scored_groups = tuple(collection.scored)

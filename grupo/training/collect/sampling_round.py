@@ -128,7 +128,7 @@ class SamplingRound:
         return await (record.scored(rollouts, score_and_wait) if record else score_and_wait())
 
     def _schedule_release(self) -> None:
-        """Call `_release` soon, when the caller has appended its call to `waiting`."""
+        """Schedule a call of `_release`, which runs after the caller has appended to `waiting`."""
         loop = asyncio.get_running_loop()
         if not any(self.records):
             loop.call_soon(self._release)

@@ -25,8 +25,8 @@ def load_policy(run: Path, choice: str = LAST, weights: str = TRAINED) -> tuple[
 
     Args:
         run: The folder of the run.
-        choice: The checkpoint whose weights are loaded. "last" is the newest intact checkpoint,
-            "best" has the best evaluation by `keep.metric`, and a number is that of a step.
+        choice: The checkpoint whose weights are loaded: "last" for the newest intact checkpoint,
+            "best" for the one with the best evaluation by `keep.metric`, or the number of a step.
         weights: "trained", or "ema" for their moving average.
 
     Raises:
@@ -67,7 +67,7 @@ def load_checkpoint(run: Path, recipe: Recipe, choice: str = LAST) -> Checkpoint
 
     Raises:
         ConfigError: There is no such checkpoint. Or a GGUF file that the recipe names is gone or
-            has changed, and the weights of adapters fit no other file.
+            has changed, so that the adapters in the checkpoint no longer fit it.
     """
     RunFolder.open(run).check_model_files()
     if choice != BEST and choice != LAST and not choice.isdecimal():

@@ -38,7 +38,7 @@ class FileCheck:
     Args:
         file: Its path within the run's folder.
         problem: The problem; "" for an intact file.
-        note: What was compared, or what was not.
+        note: Which parts of the file were verified, such as "12 lines verified".
     """
 
     file: str
@@ -217,7 +217,8 @@ def _check_summary(path: Path, checkpoint: Checkpoint) -> None:
     """Raise `CorruptRun` if the summary differs from the summary of the last checkpoint's data."""
     recipe = RunFolder.open(path.parent).recipe
     summary = run_summary(recipe, checkpoint.step, checkpoint.data)
-    if objects_in_memory(recipe.method):  # only a description of them was stored in the recipe
+    # the stored recipe has only descriptions of such objects, from which no `repr` can be made
+    if objects_in_memory(recipe.method):
         summary["method"] = strict_json.from_json(path.read_text()).get("method")
     expected = strict_json.to_json(summary)
     if path.read_bytes() != expected.encode():

@@ -73,10 +73,13 @@ class State:
         self.eval_scores: dict[str, Any] = {}  # by the label of the evaluation
         self.generated_tokens = 0
         self.failed_rollouts = 0
-        self.total_seconds = 0.0  # of the last execution of every step and evaluation; for summary
+        # of all steps and evaluations, for the summary; a step repeated after a resume counts once,
+        # with the time of its repetition
+        self.total_seconds = 0.0
         # sums over the run of the `tokens/`, `time/` and `usage/` metrics, by name
         self.metric_totals: dict[str, float] = {}
-        # of the first execution of each step, without evaluations; for stopping and for schedules
+        # of all steps without evaluations, for schedules and the end of the run; a repeated step
+        # counts once, with the time of its first execution
         self.training_seconds = 0.0
         self.sampler_mismatch = math.inf  # last mean |trainer's logp - sampler's logp|, in nats
         self.kl = math.nan  # `early_stopping.kl_metric` of the last step, in nats per token
@@ -188,7 +191,7 @@ class State:
         """Return the weights of the policy and of its heads that are evaluated and exported.
 
         With an `AveragingOptimizer`, the evaluated weights are averages. The parameters hold the
-        averages only within the `with` block, so that copies are returned.
+        averages only within the `with` block. This method therefore returns copies.
         """
         optimizers = self.optimizers.values()
         weights, aux_heads = self.policy.weights(), head_weights(self.policy.aux_heads)

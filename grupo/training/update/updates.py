@@ -61,13 +61,13 @@ class Updater:
         """Train on a batch, and return the metrics of its updates.
 
         Args:
-            method: The method of the step, with resolved schedules and controllers.
-                `recipe.method` still has them.
+            method: The method of the step, in which numbers have replaced the schedules and
+                controllers of `recipe.method`.
             batch: The batch of the step, with advantages.
             learning_rates: The learning rate of each optimizer, by name.
             step: Number of the step, from 0.
-            action_signals: Filled by this call: the policy's signals of each row, by row number;
-                at the end, of the rows of all ranks.
+            action_signals: This call fills it with the policy's signals of the rows of all ranks,
+                by the number of the row.
         """
         rng = make_rng(self.recipe.seed, "plan", step)
         update_metrics = [
