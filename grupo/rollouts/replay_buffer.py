@@ -26,7 +26,7 @@ from grupo.storage.segments import SegmentFiles, Segments, SegmentsInMemory, fro
 REPLAY_BUFFER = "replay_buffer"  # name of the file, in a checkpoint, with the buffer's tensors
 # name, in the file, of the tensor with step, bytes and CRC-32 of each segment
 SEGMENT_CHECKSUMS = "written"
-# a number per action, for each row that the rollout was split into (one unless its context was cut)
+# numbers per action, one tuple for each row of the rollout; a rollout has one row for each context
 ValuesPerAction = tuple[tuple[float, ...], ...]
 
 

@@ -16,19 +16,20 @@ from grupo.rollouts.strategy_attempts import StrategyAttempts, attempt_tasks
 from grupo.rollouts.vote_curve import AttemptCurve, likeliest_curve, vote_curve
 from grupo.util.statistics import Interval, stratified_mean
 
-MAX_BASELINE_ATTEMPTS = 64  # of self-consistency; more tokens are compared with so many attempts
+MAX_BASELINE_ATTEMPTS = 64  # of self-consistency; a costlier strategy is compared with this number
 GREEDY = "greedy"
 
 
 @dataclass(frozen=True)
 class AtEqualTokens:
-    """The paired difference of a strategy to self-consistency with as many tokens.
+    """The paired difference between a strategy and self-consistency with the same tokens.
 
     Args:
-        attempts: Attempts of self-consistency with the tokens of the strategy; between two numbers,
-            both are mixed in that proportion.
-        is_cut: The strategy has more tokens than the largest measured number of attempts, or fewer
-            than one attempt: it is compared with that end of the curve.
+        attempts: Number of attempts with which self-consistency has the tokens of the strategy. The
+            number need not be whole: the accuracies of its two neighbours are then interpolated.
+        is_cut: True if self-consistency has no such number of attempts. The strategy then has more
+            tokens than the largest measured number, or fewer than one attempt, and is compared with
+            that end of the curve.
         baseline: Accuracy of self-consistency.
         difference: Accuracy of the strategy less that of self-consistency, paired by task.
     """
@@ -64,8 +65,8 @@ class StrategyResult:
         name: The strategy as the user spells it.
         solved: Fraction of attempts that solve their task, with its interval over tasks.
         tokens: Generated and read tokens per answer, by name.
-        details: Tokens by role, usage, seconds per answer and failed attempts; {} of a baseline
-            that is computed from the attempts of another one.
+        details: Tokens by role, usage, seconds per answer and failed attempts; {} for a baseline
+            without attempts of its own.
         to_first: Difference to the first strategy, paired by task; None for the first itself.
         at_equal_tokens: Comparison with self-consistency; None for a baseline and for
             `single_response`, which is self-consistency with one attempt.
@@ -146,8 +147,8 @@ def compare_strategies(
 ) -> StrategyComparison:
     """Attempt all tasks with every strategy and with the baselines.
 
-    The baselines are computed from single attempts, of which so many are generated that they have
-    the tokens of the most expensive strategy, at most `MAX_BASELINE_ATTEMPTS`.
+    The baselines are computed from single attempts. Their number at each task is chosen so that
+    they have the tokens of the most expensive strategy; it is at most `MAX_BASELINE_ATTEMPTS`.
 
     Args:
         policy: Generates the rollouts.

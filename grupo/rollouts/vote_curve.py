@@ -10,15 +10,15 @@ from grupo.core.types import Rollout
 from grupo.rollouts.strategy_attempts import StrategyAttempts
 from grupo.rollouts.turns.choices import mean_logp
 
-NUM_ORDERS = 128  # about so many orders of the attempts are averaged over
+NUM_ORDERS = 128  # smallest number of orders of the attempts over which the accuracy is averaged
 
 
 @dataclass(frozen=True)
 class AttemptCurve:
     """The accuracy of a choice among the first n attempts, for every n, and its tokens.
 
-    The attempts are independent samples. For each n the accuracy is a mean over orders of the same
-    attempts, in which every attempt comes first equally often.
+    The attempts are independent samples. The accuracy for n is a mean over several orders of these
+    attempts. Over all orders, every attempt is the first one equally often.
 
     Args:
         solved: Mean accuracy (n, tasks) of the choice among 1, 2, … attempts.
@@ -39,7 +39,9 @@ class AttemptCurve:
         return {"generated": n * self.generated, "read": read}
 
     def attempts_for(self, tokens: float) -> float:
-        """The number of attempts that generate and read so many tokens; not limited to the curve.
+        """The number of attempts with this number of generated and read tokens, on any scale.
+
+        The number may be a fraction, below 1, or beyond the end of the curve.
 
         >>> AttemptCurve(np.zeros((1, 1)), 10.0, 30.0, 0.0).attempts_for(70)
         4.0
@@ -47,10 +49,10 @@ class AttemptCurve:
         return 1 + (tokens - self.generated - self.read_first) / (self.generated + self.read_more)
 
     def solved_by(self, n: float) -> np.ndarray:
-        """Accuracy (tasks) of n attempts; between two numbers, of both in the same proportion.
+        """Accuracy (tasks) of n attempts, interpolated linearly between whole numbers.
 
         Args:
-            n: Number of attempts, cut to the ends of the curve.
+            n: Number of attempts; a number outside the curve counts as the nearest end.
         """
         position = min(max(n, 1.0), float(len(self.solved))) - 1
         low = int(position)
@@ -86,7 +88,14 @@ def _curve(
     success: Callable[[Rollout], bool],
     chosen: Callable[[int, Sequence[int]], Iterator[int]],
 ) -> AttemptCurve:
-    """The curve of a choice: `chosen(task, order)` has its position after 1, 2, … attempts."""
+    """The curve of a choice.
+
+    Args:
+        attempts: Single attempts.
+        success: Decides whether a rollout solves its task.
+        chosen: Maps a task and an order of its attempts to the position in the order that is chosen
+            among the first 1, 2, … attempts.
+    """
     solved = attempts.solved(success)
     num_attempts, num_tasks = solved.shape
     sums = np.zeros_like(solved)

@@ -46,7 +46,10 @@ class Curriculum(Protocol):
 
 @component
 class ShuffledTasks:
-    """Every task once per epoch, shuffled anew; only a step's first request returns tasks."""
+    """Returns every task once per epoch, in a new random order for each epoch.
+
+    Only the first request of a step returns tasks.
+    """
 
     def __call__(self, request: CurriculumRequest) -> Sequence[Task]:
         return [] if request.round_index else next_tasks(request)

@@ -16,7 +16,8 @@ from grupo.util.rng import make_rng
 class BetaCounts(TaskStatistic):
     """Two decayed sums over the rollouts of a task: a of the rewards r, and b of 1 - r.
 
-    Both begin at 1/2. Each rollout, r in [0, 1], sets a <- decay a + r, b <- decay b + (1 - r).
+    Both sums begin at 1/2. A rollout with the reward r in [0, 1] changes them to decay a + r and
+    decay b + (1 - r).
 
     Args:
         decay: Factor from 0 to 1 by which each rollout reduces the weight of earlier rollouts.

@@ -86,7 +86,7 @@ class Knapsack:
         sizes = [self.mean_group_size if isnan(p) else self.min_group_size for p in success_rates]
         remaining = self.mean_group_size * len(sizes) - sum(sizes)
         undecided = {i: partial(_gain_of_next, p) for i, p in rates.items() if 0 < p < 1}
-        # as in the authors' code, needed rollouts are counted beyond `min_group_size`
+        # as in the authors' code: these rollouts are needed in addition to `min_group_size`
         num_needed = sum(self._rollouts_needed(rates[i]) for i in undecided)
         surplus = max(0, remaining - num_needed)  # rollouts that no task needs
         decided_rate = 0.0 if 0.0 in success_rates else 1.0

@@ -150,7 +150,7 @@ PAPER = Paper(
         "Scores come from training groups. The release instead generates 8 rollouts of every task"
         " every 4 steps. A task that was never drawn has the mean score.",
         "The momentum averages success rate and diversity, not the scaled weights.",
-        "A floor keeps every task possible in the weighted part.",
+        "A floor is added to every weight, so that every task can be sampled by weight.",
     ),
     shown=(
         "docs/vision_shown/landed_methods.md#mmr1-vas",

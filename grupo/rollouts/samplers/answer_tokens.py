@@ -63,7 +63,7 @@ def mask_thoughts(actor: Actor, rollout: Rollout, think_end: str) -> Rollout:
         text=response.text[len(thoughts.text) :],
         resets_context=False,
         later_parts=(),
-        routes="",  # those of the first tokens belong to the thoughts
+        routes="",  # the recorded routes begin with the tokens of the thoughts
     )
     masked = replace(thoughts, in_loss=False, finish_reason="stop", later_parts=())
     turns = (*masked_turns, (observation, masked), ("", answer), *rollout.turns[last + 1 :])
@@ -71,7 +71,13 @@ def mask_thoughts(actor: Actor, rollout: Rollout, think_end: str) -> Rollout:
 
 
 def items_through(actor: Actor, rollout: Rollout, characters: int) -> int:
-    """Number of first items of the last response that cover its first `characters` characters."""
+    """The smallest n for which the first n items of the last response have enough characters.
+
+    Args:
+        actor: Decodes the items.
+        rollout: The rollout.
+        characters: Number of characters that are enough.
+    """
     # the actor decodes prefixes of the response
     return bisect_left(
         range(len(rollout.last_response.items)),

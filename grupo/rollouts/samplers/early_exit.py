@@ -54,7 +54,7 @@ class EarlyExits:
         )
 
     async def _cut_positions(self, actor: Actor, thinking: Rollout, max_cuts: int) -> list[int]:
-        """Random numbers of thinking tokens before a cut, in ascending order."""
+        """Random cut positions in ascending order: each is the number of tokens before a cut."""
         response = thinking.last_response
         think_end_length = len((await actor.prefill_forced(thinking, "", self.think_end)).items)
         # tokens of `think_end`, or the end token: a cut at or after them would not be an early exit

@@ -34,7 +34,7 @@ class HintColumn:
         column: Column of the hint.
         prefix_text: Text between the prompt and the hint.
         reject_leaks: Whether a hint that contains the reference answer raises `ConfigError`.
-        fraction: Fraction of the column's characters that are the hint, from its beginning.
+        fraction: The hint is the beginning of the column's text: this fraction of its characters.
     """
 
     column: str = "hint"
@@ -68,7 +68,8 @@ class HintLevels:
     """Builds a prompt with each hint of a column, from weak to strong. One rollout answers each.
 
     The column has a list of tiers, the weakest first. A tier is a text, or a list of texts that
-    continue one another. Each text of a tier is a level: its hint has the tier up to this text.
+    continue one another. Each text of a tier makes one level. The hint of the level has the tier's
+    texts from the first one to this one.
 
     Args:
         max_levels: Number of the first levels that are tried; may be a schedule. A warm-up without
@@ -141,7 +142,7 @@ def with_scaffold(
     success_threshold: NumberOrSchedule = 0.5,
     reprompt: Reprompt = keep_generation_prompt,
 ) -> Rescue:
-    """Replaces a rollout of a group in which all are incorrect, by a correct rollout with a hint.
+    """Replaces one rollout of an all-incorrect group by a correct rollout with a hint.
 
     Each level of `HintLevels` is tried with one rollout. The correct rollout with the weakest hint
     replaces the group's first rollout, and its source is "with_scaffold". Scaf-GRPO, Zhang et al.

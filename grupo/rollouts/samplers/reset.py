@@ -87,13 +87,13 @@ PAPER = Paper(
     checked=("golden", "run"),
     source=Source(
         "code",
-        "Cornell-RL/drpo, src/tldr/drpo.py: roll-in mask, beta, loss; the uniform cut, which is in"
-        " an imported library, by the catalogue's row",
+        "Cornell-RL/drpo, src/tldr/drpo.py: the mask of the demonstration, beta and the loss. The"
+        " uniform cut is in a library that the code imports; its source is the catalogue's row",
     ),
-    missing=("The reward model, the KL penalty and the critic: any method is trained on resets.",),
+    missing=("The reward model, the KL penalty and the critic: Reset combines with any method.",),
     deviations=(
-        "A group shares its beginning, so that its mean reward is the value of that state; the"
-        " paper trains by PPO, whose critic estimates it.",
+        "The rollouts of a group share their beginning, and their mean reward estimates the value"
+        " of that state. The paper trains by PPO, whose critic estimates this value.",
     ),
     shown=(
         "docs/guidance_shown/drpo_reset.md#dataset-reset-on-a-combination-lock",

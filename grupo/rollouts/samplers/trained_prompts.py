@@ -1,4 +1,4 @@
-"""The prompt that a rollout is trained with: that of its generation, with a hint, or the task's."""
+"""The prompt that a rollout is trained with: the one that it was generated from, or the task's."""
 
 from dataclasses import replace
 from typing import Protocol
