@@ -171,20 +171,9 @@ def compare_strategies(
     if needed > rounds:
         single += attempt(single_response, rounds=range(rounds, needed))
     curve = vote_curve(single, success, extract)
-    solved = {name: run.solved(success).mean(0) for name, run in runs.items()}
-    first = next(iter(solved))
+    is_single = {name: strategy is single_response for name, strategy in strategies.items()}
     return StrategyComparison(
-        tuple(
-            _result(
-                name,
-                run,
-                solved[name],
-                curve,
-                None if name == first else solved[first],
-                is_single=strategies[name] is single_response,
-            )
-            for name, run in runs.items()
-        ),
+        _results_of_runs(runs, success, curve, is_single),
         _of_run(GREEDY, greedy, greedy.solved(success).mean(0)),
         _of_curve("Vote({n})", curve),
         _of_curve("BestOf({n})", likeliest_curve(single, success)),
@@ -198,6 +187,35 @@ def _attempts_needed(curve: AttemptCurve, runs: Iterable[StrategyAttempts]) -> i
     """Single attempts with the tokens of the most expensive strategy, within the limit."""
     most = max(curve.attempts_for(sum(run.tokens_per_answer.values())) for run in runs)
     return min(MAX_BASELINE_ATTEMPTS, math.ceil(most))
+
+
+def _results_of_runs(
+    runs: Mapping[str, StrategyAttempts],
+    success: Callable[[Rollout], bool],
+    curve: AttemptCurve,
+    is_single: Mapping[str, bool],
+) -> tuple[StrategyResult, ...]:
+    """The result of each strategy, with its differences to the first one and to the curve.
+
+    Args:
+        runs: The attempts of each strategy, by its name.
+        success: Decides whether a rollout solves its task.
+        curve: The curve of self-consistency.
+        is_single: Whether a strategy is `single_response`, by its name.
+    """
+    solved = {name: run.solved(success).mean(0) for name, run in runs.items()}
+    first = next(iter(solved))
+    return tuple(
+        _result(
+            name,
+            run,
+            solved[name],
+            curve,
+            None if name == first else solved[first],
+            is_single=is_single[name],
+        )
+        for name, run in runs.items()
+    )
 
 
 def _result(

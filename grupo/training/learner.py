@@ -117,30 +117,8 @@ class Learner:
         # the check needs a policy that generates text; an image policy has no chat tokenizer
         if hasattr(self.policy, "chat_tokenizer"):
             self.reward_messages = tuple(check_reward_functions(recipe.env, self.tasks[0]))
-        method = recipe.method
-        heads = self.policy.attach_heads(method.requires.heads)
-        self.aux_models = self.policy.attach_aux_models(
-            method.requires.all_signals, method.reference, recipe.aux_models
-        )
-        parameters, embeddings = self.policy.parameters(), self.policy.embeddings()
-        optimizers = {OPTIMIZER: recipe.optimizer(parameters, embeddings)}
-        if method.requires.heads:
-            optimizers[AUX_HEAD_OPTIMIZER] = recipe.aux_head_optimizer(head_parameters(heads))
-        self.state = State(
-            self.policy,
-            optimizers,
-            self.aux_models,
-            self.tasks,
-            history=History(
-                task_histories=StatisticStore(method.requires.task_statistics),
-                source_histories=StatisticStore(method.requires.source_statistics),
-            ),
-            replay_buffer=ReplayBuffer(
-                capacity=method.requires.replay_buffer, segments=segments or SegmentsInMemory()
-            ),
-            ema_weights=recipe.ema.initial(self.policy.weights()) if recipe.ema else {},
-            step_durations=step_durations,
-        )
+        self.state = self._initial_state(segments or SegmentsInMemory(), step_durations)
+        self.aux_models = self.state.aux_models
         self.rollout_queue = self.state.rollout_queue
         self.step_generator = StepGenerator(
             recipe, self.policy, self.tasks, self.rollout_queue, ranks
@@ -152,6 +130,34 @@ class Learner:
         if self.steps_ahead:
             self.policy.generate_from_weight_copy()
         share_inference_servers(self.policy, ranks)
+
+    def _initial_state(self, segments: Segments, step_durations: StepDurations) -> State:
+        """Attach the auxiliary heads and models to the policy, and return the state before step 1.
+
+        The method declares what the state needs: heads, models, statistics and a replay buffer.
+        """
+        recipe, policy = self.recipe, self.policy
+        method, requires = recipe.method, recipe.method.requires
+        heads = policy.attach_heads(requires.heads)
+        aux_models = policy.attach_aux_models(
+            requires.all_signals, method.reference, recipe.aux_models
+        )
+        optimizers = {OPTIMIZER: recipe.optimizer(policy.parameters(), policy.embeddings())}
+        if requires.heads:
+            optimizers[AUX_HEAD_OPTIMIZER] = recipe.aux_head_optimizer(head_parameters(heads))
+        return State(
+            policy,
+            optimizers,
+            aux_models,
+            self.tasks,
+            history=History(
+                task_histories=StatisticStore(requires.task_statistics),
+                source_histories=StatisticStore(requires.source_statistics),
+            ),
+            replay_buffer=ReplayBuffer(capacity=requires.replay_buffer, segments=segments),
+            ema_weights=recipe.ema.initial(policy.weights()) if recipe.ema else {},
+            step_durations=step_durations,
+        )
 
     def step(self) -> TrainStepResult:
         """Generate and score groups, compute advantages, update the policy, and record the step."""

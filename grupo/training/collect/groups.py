@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from grupo.algo.filters import Filter, filter_step
-from grupo.core.interfaces import Actor, ClosableSessions, EnvSpec, open_env
+from grupo.core.interfaces import Actor, ClosableSessions, Env, EnvSpec, open_env
 from grupo.core.requires import merged_requires
 from grupo.core.types import Group, Task
 from grupo.distributed.base import SINGLE_RANK, Ranks
@@ -25,6 +25,7 @@ from grupo.distributed.phase import Phase
 from grupo.method import Method
 from grupo.rollouts.curricula import CurriculumRequest
 from grupo.rollouts.history import History
+from grupo.rollouts.samplers import Sampler
 from grupo.storage.fault_injection import kill_point
 from grupo.training.collect.failed_rollouts import drop_failed_rollouts
 from grupo.training.collect.sampling_round import SamplingRound
@@ -111,14 +112,10 @@ async def collect_groups(
         if not groups_to_generate:
             break
         kill_point("step/tasks_drawn")
-        own_indices = share_of_rank(ranks, len(groups_to_generate))
-        own_groups = [groups_to_generate[i] for i in own_indices]
-        sampling_round = SamplingRound(method.sampler, opened_env, own_groups, token_limit)
-        own_outcomes = await sampling_round.generate(actor, seed)
-        outcome_by_index = dict(zip(own_indices, own_outcomes, strict=True))
-        ended, unfinished = _exchange_outcomes(
-            ranks, outcome_by_index, groups_to_generate, token_limit
+        own_outcomes = await _generate_share(
+            method.sampler, opened_env, actor, groups_to_generate, token_limit, seed, ranks
         )
+        ended, unfinished = _exchange_outcomes(ranks, own_outcomes, groups_to_generate, token_limit)
         kill_point("step/generated")
         collection.add(ended, unfinished, ranks.size, method.filter)
         kill_point("step/filtered")
@@ -206,6 +203,25 @@ def _with_history(task: Task, history: History, method: Method) -> Task:
     task = history.with_demonstrations(task, method.requires.demonstrations)
     # statistics of other components are read in the batch or the request, not in the task
     return history.with_statistic_states(task, merged_requires(method.sampler).task_statistics)
+
+
+async def _generate_share(
+    sampler: Sampler,
+    env: Env,
+    actor: Actor,
+    groups_to_generate: Sequence[GroupInProgress],
+    token_limit: StepTokenLimit | None,
+    seed: int,
+    ranks: Ranks,
+) -> dict[int, Group | GroupInProgress]:
+    """Generate this rank's share of the groups of a round, and return them by index in the round.
+
+    A group that the token limit interrupts is returned as a `GroupInProgress`.
+    """
+    own_indices = share_of_rank(ranks, len(groups_to_generate))
+    own_groups = [groups_to_generate[i] for i in own_indices]
+    outcomes = await SamplingRound(sampler, env, own_groups, token_limit).generate(actor, seed)
+    return dict(zip(own_indices, outcomes, strict=True))
 
 
 def _exchange_outcomes(
