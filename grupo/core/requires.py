@@ -46,8 +46,8 @@ class Requires:
         whole_batch: Whether the result for one group depends on the other groups of the batch.
         coupled_rows: Whether the loss of a row depends on the signals of other rows.
         surrogate_gradient: Whether the gradient deliberately differs from that of the loss.
-        bounded_rewards: Reward terms, or "reward", that are labels or have a fixed range; only the
-            property checks read this, and leave them as they are.
+        bounded_rewards: Reward terms, or "reward", that are labels or have a fixed range. Only
+            `grupo methods check` reads this: it does not replace them by extreme rewards.
         reward_range: Smallest and largest reward that the component's absolute constants assume;
             None if it has none. Rewards of an environment that declares another range, and observed
             rewards outside of it, are errors.
@@ -154,8 +154,8 @@ class Provides:
     Args:
         reward_terms: Reward terms that it adds to those of the environment.
         roles: Roles that it gives to rollouts; each role may be a policy of its own.
-        given: Whether its actions are given texts, which have no old log-probability: a loss that
-            reads it there is refused.
+        given: Whether its actions are given texts. They have no old log-probability, and a loss
+            that reads one is a `ConfigError`.
     """
 
     reward_terms: frozenset[str]
