@@ -1,7 +1,7 @@
 """Importance ratios between the trained policy pi and the policy pi_old that sampled.
 
-The levels differ by the span over which log-ratios are averaged: a token, a turn, or a row; the
-product of a row averages nothing. Masked actions have the ratio 1.
+The ratios differ by the span over which log-ratios are averaged: a token, a turn, or a row.
+`product` sums the log-ratios of a row instead. Masked actions have the ratio 1.
 
 A ratio is a function `(pi, batch) -> (N, T) or (N, 1)`: `pi` holds the current log-probabilities
 (differentiable), `batch.old_logp` those of pi_old.
