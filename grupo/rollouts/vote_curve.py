@@ -39,9 +39,9 @@ class AttemptCurve:
         return {"generated": n * self.generated, "read": read}
 
     def attempts_for(self, tokens: float) -> float:
-        """The number of attempts with this number of generated and read tokens, on any scale.
+        """The number of attempts that generate and read this number of tokens.
 
-        The number may be a fraction, below 1, or beyond the end of the curve.
+        The result may be a fraction, below 1, or beyond the end of the curve.
 
         >>> AttemptCurve(np.zeros((1, 1)), 10.0, 30.0, 0.0).attempts_for(70)
         4.0
@@ -64,7 +64,7 @@ class AttemptCurve:
 def vote_curve(
     attempts: StrategyAttempts, success: Callable[[Rollout], bool], extract: Extractor
 ) -> AttemptCurve:
-    """The curve of `Vote(n, extract)` over whole attempts, from independent single attempts.
+    """The curve of `Vote(n, extract)`, computed from independent single attempts.
 
     Args:
         attempts: Single attempts.
@@ -78,7 +78,7 @@ def vote_curve(
 
 
 def likeliest_curve(attempts: StrategyAttempts, success: Callable[[Rollout], bool]) -> AttemptCurve:
-    """The curve of `BestOf(n, Likeliest())` over whole attempts, from single attempts."""
+    """The curve of `BestOf(n, Likeliest())`, computed from independent single attempts."""
     logp = [[mean_logp(Rollout(), r) for r in row] for row in attempts.rollouts]
     return _curve(attempts, success, lambda task, order: _largest([logp[i][task] for i in order]))
 
@@ -121,7 +121,7 @@ def _orders(count: int) -> Iterator[Sequence[int]]:
 
 
 def _leaders(answers: Sequence[Hashable | None]) -> Iterator[int]:
-    """Index of `most_voted` among the first 1, 2, … answers.
+    """The index that `most_voted` would choose among the first 1, 2, … answers.
 
     >>> list(_leaders([None, "a", "b", "b"]))
     [0, 1, 1, 2]
@@ -140,7 +140,7 @@ def _leaders(answers: Sequence[Hashable | None]) -> Iterator[int]:
 
 
 def _largest(values: Sequence[float]) -> Iterator[int]:
-    """Index of the first largest value among the first 1, 2, … values.
+    """The index of the largest value among the first 1, 2, … values; of equal ones, the first.
 
     >>> list(_largest([1.0, 3.0, 3.0, 4.0]))
     [0, 1, 1, 3]

@@ -12,11 +12,11 @@ from grupo.rollouts.samplers.prefixes import finish_and_score
 
 @component
 class EarlyExits:
-    """Generates one chain of thought, and an answer after it and after each of several cuts.
+    """Generates one chain of thought with an answer, and further answers after early cuts of it.
 
     Cut positions are drawn uniformly over the tokens of the chain of thought. At a cut,
-    `instruction` and `think_end` are forced, and the policy answers. If the chain has fewer tokens
-    than cuts are requested, each of its tokens has a cut. The reward term `exit_index` is 0 for the
+    `instruction` and `think_end` are forced, and the policy answers. A chain with fewer tokens than
+    `num_exits` has a cut at each token. The reward term `exit_index` is 0 for the
     earliest cut, 1 for the next one, and highest for the complete chain.
 
     Args:

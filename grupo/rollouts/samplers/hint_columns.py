@@ -26,7 +26,7 @@ PREFIX_TEXT = "\n\nHint: "
 
 @component
 class HintColumn:
-    """Builds the prompt with the hint from a column. As many rollouts answer it as the group has.
+    """Builds a prompt with the hint from a column, for as many rollouts as the group has.
 
     A task without the column gets no prompt.
 
@@ -65,7 +65,7 @@ class HintColumn:
 
 @component
 class HintLevels:
-    """Builds a prompt with each hint of a column, from weak to strong. One rollout answers each.
+    """Builds a prompt for each hint of a column, from weak to strong, with one rollout each.
 
     The column has a list of tiers, the weakest first. A tier is a text, or a list of texts that
     continue one another. Each text of a tier makes one level. The hint of the level has the tier's

@@ -15,7 +15,7 @@ from grupo.rollouts.samplers.rescue import AttemptPrompts, GenerationPrompt
 class SolvedExamples:
     """Builds the prompt with examples: the most similar tasks that the policy has solved.
 
-    As many rollouts answer the prompt as the group has. If no similar task is solved and
+    The prompt is for as many rollouts as the group has. If no similar task is solved and
     `instruction` is "", there is no prompt.
 
     Args:

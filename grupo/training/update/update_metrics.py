@@ -26,7 +26,7 @@ class UpdateMetrics:
         self.sums: defaultdict[str, float] = defaultdict(float)
         self.counts: defaultdict[str, int] = defaultdict(int)
         self.largest_mismatch: dict[str, float] = {LARGEST: 0.0}
-        self.alignment_sums = torch.zeros(3, dtype=torch.float64)
+        self.alignment_sums = torch.zeros(3, dtype=torch.float64)  # of `_alignment_sums`
 
     @torch.no_grad()
     def add(self, method: Method, pi: Signals, batch: Batch, loss: Tensor) -> None:
