@@ -85,7 +85,8 @@ def training_stage(pipeline: Pipeline, name: str, round_number: int = 1) -> Pipe
     references = start_references(pipeline.start_of(index, round_number))
     if not references:
         return None
-    # the first stage of a later round starts from a stage of the round before: this recursion ends
+    # only the first stage of a later round starts from a stage that is not before it, in the round
+    # before: the recursion ends
     return training_stage(
         pipeline, split_reference(references[0])[0], 1 if index == 0 else round_number
     )

@@ -36,8 +36,8 @@ class Trainer:
     Args:
         learner: Runs the steps.
         run_folder: The folder of the run.
-        lock: The lock of the run folder. The trainer only stores it; the caller holds the lock by a
-            `with` block. A rank that only reads the folder gets `nullcontext()` instead.
+        lock: The lock of the run folder. The trainer only stores the lock; the caller holds it by
+            `with trainer.lock`. A rank that only reads the folder gets `nullcontext()` instead.
         callback: Receives the events of the run.
     """
 
