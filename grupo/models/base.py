@@ -106,7 +106,10 @@ class AuxModels:
                 self.reference_weights[name].lerp_(whole(weight), self.reference_update.rate)
 
     def encode_reprompted(self, policy: HasWeights, groups: Sequence[Group]) -> dict[str, object]:
-        """Inputs of the groups' rollouts under every other prompt, for `Batch.inputs`."""
+        """The policy's inputs for the rollouts with the prompts of auxiliary models, by name.
+
+        They are a part of `Batch.inputs`. `PromptOverride` gives an auxiliary model its prompt.
+        """
         inputs = dict[str, object]()
         for name, reprompt in self.reprompters.items():
             rows = [row for g in groups for r in g.rollouts for row in reprompt(g, r)]

@@ -25,13 +25,12 @@ class AtEqualTokens:
     """The paired difference between a strategy and self-consistency with the same tokens.
 
     Args:
-        attempts: Number of attempts with which self-consistency has the tokens of the strategy. The
-            number need not be whole: the accuracies of its two neighbours are then interpolated.
-        is_cut: True if self-consistency has no such number of attempts. The strategy then has more
-            tokens than the largest measured number, or fewer than one attempt, and is compared with
-            that end of the curve.
+        attempts: Number of attempts that cost self-consistency as many tokens as the strategy. For
+            a fraction, the accuracies of the two nearest whole numbers are interpolated.
+        is_cut: True if the strategy costs fewer tokens than one attempt, or more than the largest
+            measured number of attempts. It is then compared with one attempt, or with that number.
         baseline: Accuracy of self-consistency.
-        difference: Accuracy of the strategy less that of self-consistency, paired by task.
+        difference: Accuracy of the strategy minus that of self-consistency, paired by task.
     """
 
     attempts: float
@@ -147,8 +146,8 @@ def compare_strategies(
 ) -> StrategyComparison:
     """Attempt all tasks with every strategy and with the baselines.
 
-    The baselines are computed from single attempts. Their number at each task is chosen so that
-    they have the tokens of the most expensive strategy; it is at most `MAX_BASELINE_ATTEMPTS`.
+    The baselines are computed from single attempts at each task: as many as cost the tokens of the
+    most expensive strategy, but at most `MAX_BASELINE_ATTEMPTS`.
 
     Args:
         policy: Generates the rollouts.
@@ -174,9 +173,9 @@ def compare_strategies(
     is_single = {name: strategy is single_response for name, strategy in strategies.items()}
     return StrategyComparison(
         _results_of_runs(runs, success, curve, is_single),
-        _of_run(GREEDY, greedy, greedy.solved(success).mean(0)),
-        _of_curve("Vote({n})", curve),
-        _of_curve("BestOf({n})", likeliest_curve(single, success)),
+        _result_of_attempts(GREEDY, greedy, greedy.solved(success).mean(0)),
+        _results_of_curve("Vote({n})", curve),
+        _results_of_curve("BestOf({n})", likeliest_curve(single, success)),
         len(tasks),
         rounds,
         tuple(e for run in (greedy, single, *runs.values()) for e in run.errors),
@@ -206,7 +205,7 @@ def _results_of_runs(
     solved = {name: run.solved(success).mean(0) for name, run in runs.items()}
     first = next(iter(solved))
     return tuple(
-        _result(
+        _compared_result(
             name,
             run,
             solved[name],
@@ -218,7 +217,7 @@ def _results_of_runs(
     )
 
 
-def _result(
+def _compared_result(
     name: str,
     run: StrategyAttempts,
     solved: np.ndarray,
@@ -227,8 +226,8 @@ def _result(
     *,
     is_single: bool,
 ) -> StrategyResult:
-    """The result of a strategy with its paired differences."""
-    result = _of_run(name, run, solved)
+    """The result of a strategy, with its paired differences to `first` and to the curve."""
+    result = _result_of_attempts(name, run, solved)
     to_first = None if first is None else stratified_mean([(solved - first).tolist()])
     if is_single:
         return replace(result, to_first=to_first)
@@ -243,7 +242,7 @@ def _result(
     return replace(result, to_first=to_first, at_equal_tokens=equal)
 
 
-def _of_run(name: str, run: StrategyAttempts, solved: np.ndarray) -> StrategyResult:
+def _result_of_attempts(name: str, run: StrategyAttempts, solved: np.ndarray) -> StrategyResult:
     """The result of attempts, without comparisons."""
     details = {
         "generated_by_role": dict(run.generated),
@@ -257,7 +256,7 @@ def _of_run(name: str, run: StrategyAttempts, solved: np.ndarray) -> StrategyRes
     )
 
 
-def _of_curve(form: str, curve: AttemptCurve) -> tuple[StrategyResult, ...]:
+def _results_of_curve(form: str, curve: AttemptCurve) -> tuple[StrategyResult, ...]:
     """Results of a curve at 1, 2, 4, … attempts, and at its end."""
     count = len(curve.solved)
     numbers = sorted({count, *(2**i for i in range(count.bit_length()))})

@@ -71,14 +71,13 @@ def mask_thoughts(actor: Actor, rollout: Rollout, think_end: str) -> Rollout:
 
 
 def items_through(actor: Actor, rollout: Rollout, characters: int) -> int:
-    """The smallest n for which the first n items of the last response have enough characters.
+    """Number of items of the last response, from its beginning, that contain its first characters.
 
     Args:
-        actor: Decodes the items.
+        actor: Decodes prefixes of the response.
         rollout: The rollout.
-        characters: Number of characters that are enough.
+        characters: Number of first characters.
     """
-    # the actor decodes prefixes of the response
     return bisect_left(
         range(len(rollout.last_response.items)),
         characters,

@@ -23,8 +23,8 @@ class ComprehendedSolutions:
 
     The policy is given the prompt and the reasoning of a solution. The comprehension is the mean
     probability that it then gives to the tokens of the reference answer. The reasoning is the text
-    before the last occurrence of the answer. Solutions are scored like rollouts, not generated. The
-    policy did not sample the rollouts of solutions (`sampled=False`); their source is "expert".
+    before the last occurrence of the answer. Each added solution becomes a scored rollout with the
+    source "expert", whose response is marked as not sampled.
 
     AMPO, Yuan et al. (arXiv:2510.02227).
 

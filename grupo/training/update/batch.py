@@ -89,7 +89,7 @@ class BatchBuilder:
 
 
 def must_recompute_old_logp(recipe: Recipe, sampler_mismatch: float) -> bool:
-    """Whether the trainer must compute the old log-probs, instead of the sampler.
+    """Whether the trainer must compute the old log-probs; if not, those of the sampler are used.
 
     Args:
         recipe: The recipe of the run, with `old_logp_tolerance` and `max_staleness`.
