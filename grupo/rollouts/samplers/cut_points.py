@@ -45,7 +45,7 @@ class AtFractions:
 
 @component
 class AtUnlikelyItems:
-    """Cuts before unlikely items: before the first one, and before every n-th one after it.
+    """Cuts before the first unlikely item, and before every n-th unlikely item after it.
 
     SPO-chain, Guo et al. (arXiv:2505.23564).
 

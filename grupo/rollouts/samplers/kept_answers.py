@@ -82,5 +82,5 @@ def best_answers(answers: Sequence[Rollout]) -> list[Rollout]:
 
 
 def _replace_first(group: Group, answers: Sequence[Rollout]) -> Group:
-    """The group with as many of its first rollouts replaced as there are answers."""
+    """The group with its first rollouts replaced, one for each answer."""
     return group.with_rollouts((*answers, *group.rollouts[len(answers) :]))

@@ -108,7 +108,7 @@ class HintLevel(TaskStatistic):
     """
 
     max_level: PositiveInt = 3
-    low: Probability = 0.1  # of the authors' run script; the defaults of their trainer have 0
+    low: Probability = 0.1  # as in the authors' run script; the default of their trainer is 0
     high: Probability = 0.35
     success_threshold: NumberOrSchedule = 0.5
 
@@ -130,7 +130,7 @@ class HintLevel(TaskStatistic):
 
 @component
 class AtHintLevel(SamplerWrapper):
-    """The inner sampler's group for a prompt with a hint, whose level depends on earlier groups.
+    """The inner sampler's group, generated with a hint whose level depends on earlier groups.
 
     The rollouts are trained with the hint in their prompt. At level 0, or if the hint is rejected,
     the prompt has no hint. SAGE, the light variant: no group is generated twice.

@@ -20,8 +20,8 @@ class Reset(GroupSampler):
 
     With probability `chance`, the rollouts of a group begin with the first h items (tokens) of the
     demonstration. h is drawn uniformly from 0 to the demonstration's length minus 1. These items
-    are not trained on, and the policy continues to the end of the task. If the group is not reset,
-    h is 0, or the task has no demonstration, the rollouts are bitwise those of `GroupSampler`.
+    are not trained on, and the policy continues to the end of the task. Otherwise, if h is 0, or if
+    the task has no demonstration, the rollouts are the same bits as with `GroupSampler`.
 
     DRPO, Chang et al. (arXiv:2404.08495).
 

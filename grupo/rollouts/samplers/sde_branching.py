@@ -167,7 +167,7 @@ class SplitTree:
 
 @component
 class SingleStepBranching:
-    """Generates a greedy path, and rollouts each of which deviates from it at one sampled action.
+    """Generates a greedy path, and rollouts that each deviate from the path at one sampled action.
 
     All actions after the sampled one are greedy again. The rollouts that deviate at the same action
     therefore differ only by this action and its consequences. Only sampled actions are trained on.

@@ -258,8 +258,7 @@ class RunFolder:
 
         Raises:
             InvalidCheckpoint: A journal line from before the checkpoint is damaged or missing. Or
-                the checkpoint has an earlier recipe, and the run replaced this recipe at an earlier
-                step than that of the checkpoint.
+                the checkpoint has an earlier recipe, which the run replaced before this step.
             ConfigError: The checkpoint belongs to another recipe.
         """
         last_step_of = {earlier.fingerprint: earlier.step for earlier in self.earlier_recipes}

@@ -130,7 +130,7 @@ def _rows(rollout: Rollout) -> list[list[_PlacedResponse]]:
 
 
 def _starts_sequence(row: Sequence[_PlacedResponse]) -> bool:
-    """Whether a row starts a new sequence, of which aggregations measure the length.
+    """Whether a row starts a new sequence; aggregations average over sequences.
 
     A chat template may rewrite the earlier answers of a rollout. The answers after them then have a
     row of their own, which continues the sequence of the row before.

@@ -227,7 +227,10 @@ def _pruned_metrics(rollouts: Sequence[Rollout]) -> dict[str, float]:
 
 
 def _forked_metrics(rollouts: Sequence[Rollout]) -> dict[str, float]:
-    """Number of rollouts whose earlier answers a chat template rewrote, and mean number of rows."""
+    """Number of forked rollouts, and their mean number of rows.
+
+    A rollout is forked if the chat template rewrote its earlier answers.
+    """
     rows = [float(len(rollout.contexts)) for rollout in rollouts if rollout.is_forked]
     return {"rollouts/forked": float(len(rows)), "rollouts/fork_rows": mean(rows)} if rows else {}
 
