@@ -94,7 +94,9 @@ def _check_fields(run_folder: RunFolder, recipe: Recipe) -> None:
 
 def _newest_checkpoint(run_folder: RunFolder) -> Checkpoint | None:
     try:
-        return checkpoint.load(run_folder.folder / CHECKPOINTS_FOLDER, run_folder.check_checkpoint)
+        return checkpoint.load_newest(
+            run_folder.folder / CHECKPOINTS_FOLDER, run_folder.check_checkpoint
+        )
     except NoCheckpoint:
         run_folder.check_no_lost_checkpoint()
         return None

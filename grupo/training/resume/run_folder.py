@@ -241,7 +241,7 @@ class RunFolder:
             ConfigError: The checkpoints belong to another recipe.
         """
         try:
-            loaded_checkpoint = checkpoint.load(
+            loaded_checkpoint = checkpoint.load_newest(
                 self.folder / CHECKPOINTS_FOLDER, self.check_checkpoint
             )
         except NoCheckpoint:
