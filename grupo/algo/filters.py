@@ -229,7 +229,7 @@ class Replay:
 
     @property
     def requires(self) -> Requires:
-        return Requires(task_replays=(BestAndWorst(self.num_rollouts),))
+        return Requires(replay_rules=(BestAndWorst(self.num_rollouts),))
 
     def __call__(self, groups: Sequence[Group]) -> Sequence[Group]:
         return [self._with_replays(group) for group in groups]

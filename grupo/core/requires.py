@@ -37,8 +37,8 @@ class Requires:
             a curriculum reads in `request.history.source_history(task.source)`.
         columns: Columns of the tasks that are read.
         heads: Auxiliary heads, which are trained beside the policy.
-        task_replays: Rules by which the history keeps rollouts of a task, which are read in
-            `task.replays`; it keeps those that any rule keeps.
+        replay_rules: Rules by which the history keeps rollouts of a task. A rollout that any rule
+            keeps is read in `task.replays`.
         replay_buffer: Number of stored rollouts of earlier steps that `Method.replay` chooses from.
         demonstrations: Number of other solved tasks that are read in `task.demonstrations`.
         unfinished_rollouts: Whether `task.unfinished_rollouts` is read, and continued.
@@ -63,7 +63,7 @@ class Requires:
     source_statistics: tuple[TaskStatistic, ...]
     columns: frozenset[str]
     heads: tuple[AuxHead, ...]
-    task_replays: tuple[KeepRule, ...]
+    replay_rules: tuple[KeepRule, ...]
     replay_buffer: int
     demonstrations: int
     unfinished_rollouts: bool
@@ -84,7 +84,7 @@ class Requires:
         source_statistics: Iterable[TaskStatistic] = (),
         columns: Iterable[str] = (),
         heads: Iterable[AuxHead] = (),
-        task_replays: Iterable[KeepRule] = (),
+        replay_rules: Iterable[KeepRule] = (),
         replay_buffer: int = 0,
         demonstrations: int = 0,
         unfinished_rollouts: bool = False,
@@ -103,7 +103,7 @@ class Requires:
             "source_statistics": _statistics("source_statistics", source_statistics),
             "columns": _names("columns", columns),
             "heads": _heads(heads),
-            "task_replays": _kept_rollouts(task_replays),
+            "replay_rules": _kept_rollouts(replay_rules),
             "replay_buffer": _count("replay_buffer", replay_buffer),
             "demonstrations": _count("demonstrations", demonstrations),
             "unfinished_rollouts": _flag("unfinished_rollouts", unfinished_rollouts),
@@ -131,7 +131,7 @@ class Requires:
             source_statistics=(*self.source_statistics, *other.source_statistics),
             columns=self.columns | other.columns,
             heads=(*self.heads, *other.heads),
-            task_replays=(*self.task_replays, *other.task_replays),
+            replay_rules=(*self.replay_rules, *other.replay_rules),
             replay_buffer=max(self.replay_buffer, other.replay_buffer),
             demonstrations=max(self.demonstrations, other.demonstrations),
             unfinished_rollouts=self.unfinished_rollouts or other.unfinished_rollouts,
@@ -266,7 +266,7 @@ def _kept_rollouts(rules: Iterable[KeepRule]) -> tuple[KeepRule, ...]:
     for rule in (result := tuple(dict.fromkeys(rules))):
         if not callable(rule):
             raise TypeError(
-                f"task_replays: {rule!r} is no rule. Allowed: BestAndWorst(…), for example."
+                f"replay_rules: {rule!r} is no rule. Allowed: BestAndWorst(…), for example."
             )
     return result
 

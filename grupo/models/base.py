@@ -210,7 +210,11 @@ class Policy(Protocol):
         ...
 
     def update_weight_copies(self) -> None:
-        """Bring copies of the weights up to date after an update; every rank calls this."""
+        """Bring the whole copy of sharded weights up to date after an update.
+
+        A rank generates with the whole copy. Without sharded weights there is none, and nothing
+        changes. Every rank calls this.
+        """
         ...
 
     def load(self, weights: Mapping[str, Tensor]) -> None:

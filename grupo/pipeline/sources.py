@@ -29,8 +29,8 @@ class StageSource(Protocol):
         ...
 
     @property
-    def file_name(self) -> str:
-        """Name of the file that the stage writes."""
+    def expected_output_name(self) -> str:
+        """The `output_name` of the kind of stage to which the source may refer."""
         ...
 
     @property
@@ -61,7 +61,7 @@ class CollectedTasks:
     columns: Columns = Columns()
 
     @property
-    def file_name(self) -> str:
+    def expected_output_name(self) -> str:
         return COLLECTION_FILE
 
     @property
@@ -88,7 +88,7 @@ class SurveyedTasks:
     selection: Selection
 
     @property
-    def file_name(self) -> str:
+    def expected_output_name(self) -> str:
         return SURVEY_FILE
 
     @property

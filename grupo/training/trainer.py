@@ -108,7 +108,7 @@ class Trainer:
             self.callback.on_message(message)
         self.state.restore(checkpoint)
         if checkpoint.data["fingerprint"] != self.run_folder.recipe_fingerprint:
-            self.state.reopen()  # the checkpoint is from before the run was extended
+            self.state.extend()  # the checkpoint is from before the run was extended
 
     def summary(self) -> dict[str, Any]:
         """Return the contents of `summary.json`."""
