@@ -155,7 +155,8 @@ class SurveyStage:
 class CollectStage:
     """A stage that samples rollouts of a recipe's training tasks and writes rows made of them.
 
-    The rows form a task file; a row is a preference pair, for example. A later stage reads each row as a task by `CollectedTasks`.
+    The rows, such as preference pairs, form a task file. A later stage reads each row as a task by
+    `CollectedTasks`.
 
     Args:
         name: Name of the stage and of its folder.

@@ -12,7 +12,7 @@ from grupo.core.requires import Requires
 from grupo.core.task_statistic import ScoredGroup, StatisticState, TaskStatistic
 from grupo.core.types import Group, Observation, Rollout, Task
 from grupo.rollouts.samplers.hints import append_to_prompt, leaks_answer
-from grupo.rollouts.samplers.rescue import AttemptPrompts, GenerationPrompt
+from grupo.rollouts.samplers.rescue import GenerationPrompt, RescuePrompts
 from grupo.rollouts.samplers.self_hint import parse_hint
 from grupo.rollouts.samplers.wrapper import SamplerWrapper
 
@@ -72,12 +72,12 @@ class LeveledHint:
     extract_hint: Callable[[str], str] = parse_hint
     prefix_text: str = "\n\n"
 
-    async def __call__(self, group: Group, env: Env, actor: Actor) -> AttemptPrompts:
+    async def __call__(self, group: Group, env: Env, actor: Actor) -> RescuePrompts:
         hinted = await self.hinted_task(group.task, actor.fork("hint"))
         if hinted is None:
-            return AttemptPrompts()
+            return RescuePrompts()
         stream_labels = tuple(("hinted", i) for i in range(len(group.rollouts)))
-        return AttemptPrompts((GenerationPrompt(hinted, stream_labels),))
+        return RescuePrompts((GenerationPrompt(hinted, stream_labels),))
 
     async def hinted_task(self, task: Task, actor: Actor) -> Task | None:
         """The task with a hint in its prompt; None if the hint was rejected."""

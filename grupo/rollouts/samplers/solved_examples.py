@@ -8,7 +8,7 @@ from grupo.core.prompt_text import append_text, prepend_text
 from grupo.core.ranges import PositiveInt
 from grupo.core.requires import Requires
 from grupo.core.types import Group, Observation, Task
-from grupo.rollouts.samplers.rescue import AttemptPrompts, GenerationPrompt
+from grupo.rollouts.samplers.rescue import GenerationPrompt, RescuePrompts
 
 
 @component
@@ -32,13 +32,13 @@ class SolvedExamples:
     def requires(self) -> Requires:
         return Requires(demonstrations=self.count)
 
-    async def __call__(self, group: Group, env: Env, actor: Actor) -> AttemptPrompts:
+    async def __call__(self, group: Group, env: Env, actor: Actor) -> RescuePrompts:
         prompt = self.prompt_of(group.task, self._instruction(group, actor))
         if prompt == group.task.prompt:
-            return AttemptPrompts()
+            return RescuePrompts()
         task = replace(group.task, prompt=prompt)
         stream_labels = tuple(("exemplified", i) for i in range(len(group.rollouts)))
-        return AttemptPrompts((GenerationPrompt(task, stream_labels),))
+        return RescuePrompts((GenerationPrompt(task, stream_labels),))
 
     def _instruction(self, group: Group, actor: Actor) -> str:
         if "{attempt}" not in self.instruction:

@@ -19,7 +19,6 @@ from grupo.rollouts.samplers import (
     AnytimeBudgets,
     AtFractions,
     AtHintLevel,
-    Attempt,
     BetaBins,
     ChosenStart,
     ContextPairs,
@@ -44,6 +43,7 @@ from grupo.rollouts.samplers import (
     RandomTrigger,
     ResampleUntilInformative,
     Rescue,
+    RescueAttempt,
     Reset,
     ReviewPairs,
     RevisionPrompt,
@@ -78,7 +78,7 @@ from grupo.rollouts.samplers import (
     with_scaffold,
     with_self_hints,
 )
-from grupo.rollouts.samplers.kept_answers import best_replaces_first, replace_all
+from grupo.rollouts.samplers.merge_rules import best_replaces_first, replace_all
 from grupo.rollouts.samplers.pruning import BetaBin
 from grupo.rollouts.samplers.self_hint import HintPrompt
 from grupo.rollouts.samplers.trained_prompts import recited
@@ -190,8 +190,8 @@ PLAIN: Mapping[str, Sampler] = {
 }
 
 ATTEMPTS = (
-    Attempt(HintColumn(), replace_all),
-    Attempt(HintColumn(), best_replaces_first, recited),
+    RescueAttempt(HintColumn(), replace_all),
+    RescueAttempt(HintColumn(), best_replaces_first, recited),
 )
 
 
