@@ -21,7 +21,11 @@ from grupo.util.errors import ConfigError
 
 @runtime_checkable
 class StageSource(Protocol):
-    """A task source that refers to an earlier stage. It can be read when the stage has ended."""
+    """A task source that refers to an earlier stage of its pipeline.
+
+    When the earlier stage has ended, the pipeline puts the source that `resolve` returns in its
+    place. `load` of the `StageSource` itself raises `ConfigError`.
+    """
 
     @property
     def stage(self) -> str:

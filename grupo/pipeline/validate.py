@@ -68,10 +68,11 @@ def stage_name_in_errors(stage: PipelineStage) -> Generator[None]:
 
 
 def training_stage(pipeline: Pipeline, name: str, round_number: int = 1) -> PipelineStage | None:
-    """The stage that trains the weights to which a reference refers.
+    """The stage that trains the weights which a reference to a stage means.
 
-    A training stage refers to its own weights. A stage that only writes data refers to the weights
-    that it starts from. None if no stage trains these weights.
+    A reference to a training stage means the weights that it trains. A reference to a stage that
+    only writes data means the weights that it starts from. The result is None if no stage trains
+    these weights.
 
     Args:
         pipeline: The pipeline.
@@ -85,8 +86,8 @@ def training_stage(pipeline: Pipeline, name: str, round_number: int = 1) -> Pipe
     references = start_references(pipeline.start_of(index, round_number))
     if not references:
         return None
-    # only the first stage of a later round starts from a stage that is not before it, in the round
-    # before: the recursion ends
+    # The recursion ends: a stage starts from an earlier stage of the sequence. Only the first stage
+    # of a later round starts from the last stage, and the recursion then goes on in round 1.
     return training_stage(
         pipeline, split_reference(references[0])[0], 1 if index == 0 else round_number
     )

@@ -103,7 +103,9 @@ class ReplayBuffer:
     def append(
         self, step: int, lines: Sequence[bytes], priority: Tensor, *, is_writer: bool = True
     ) -> None:
-        """Add the rollouts of a step, and drop the oldest beyond the capacity, which is not 0.
+        """Add the rollouts of a step, and drop the oldest rollouts beyond the capacity.
+
+        A buffer with the capacity 0 must not get rollouts. All ranks call this.
 
         Args:
             step: Number of the step, from 0.

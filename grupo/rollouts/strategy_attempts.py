@@ -50,7 +50,10 @@ class StrategyAttempts:
         return [r.error for attempts in self.rollouts for r in attempts if r.error]
 
     def solved(self, success: Callable[[Rollout], bool]) -> np.ndarray:
-        """1 for each attempt that solves its task, else 0, (rounds, tasks); 0 if not scored."""
+        """A matrix (rounds, tasks): 1 for an attempt that solves its task, else 0.
+
+        An attempt that could not be scored has not solved its task.
+        """
         return np.array([[float(success(r)) for r in attempts] for attempts in self.rollouts])
 
     def __add__(self, other: "StrategyAttempts") -> "StrategyAttempts":
@@ -103,11 +106,11 @@ def attempt_tasks(
         policy: Generates the rollouts.
         env: The environment, which replies and scores.
         tasks: The tasks.
-        strategy: How the policy answers one observation.
+        strategy: Generates the response to one observation.
         rounds: Numbers of the rounds, from which their random streams are derived.
         key: Number from which the random streams are derived.
-        top_k: Number of likeliest tokens among which is sampled: 1 for greedy answers, 0 for the
-            policy's own setting.
+        top_k: Tokens are sampled among this number of likeliest tokens: 1 for greedy answers, 0 for
+            the policy's own setting.
     """
     generated, read, usage = Counter[str](), Counter[str](), Counter[str]()
     rollouts = []

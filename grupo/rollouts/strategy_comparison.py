@@ -16,7 +16,8 @@ from grupo.rollouts.strategy_attempts import StrategyAttempts, attempt_tasks
 from grupo.rollouts.vote_curve import AttemptCurve, likeliest_curve, vote_curve
 from grupo.util.statistics import Interval, stratified_mean
 
-MAX_BASELINE_ATTEMPTS = 64  # of self-consistency; a costlier strategy is compared with this number
+# largest number of attempts of self-consistency: a strategy that costs more is compared with it
+MAX_BASELINE_ATTEMPTS = 64
 GREEDY = "greedy"
 
 
@@ -28,7 +29,8 @@ class AtEqualTokens:
         attempts: Number of attempts that cost self-consistency as many tokens as the strategy. For
             a fraction, the accuracies of the two nearest whole numbers are interpolated.
         is_cut: True if the strategy costs fewer tokens than one attempt, or more than the largest
-            measured number of attempts. It is then compared with one attempt, or with that number.
+            measured number of attempts. The strategy is then compared with one attempt, or with the
+            largest number.
         baseline: Accuracy of self-consistency.
         difference: Accuracy of the strategy minus that of self-consistency, paired by task.
     """
@@ -66,7 +68,7 @@ class StrategyResult:
         tokens: Generated and read tokens per answer, by name.
         details: Tokens by role, usage, seconds per answer and failed attempts; {} for a baseline
             without attempts of its own.
-        to_first: Difference to the first strategy, paired by task; None for the first itself.
+        to_first: Difference to the first strategy, paired by task; None for the first strategy.
         at_equal_tokens: Comparison with self-consistency; None for a baseline and for
             `single_response`, which is self-consistency with one attempt.
     """
@@ -107,9 +109,9 @@ class StrategyComparison:
         strategies: The strategies in the order in which they were given.
         greedy: The greedy answer.
         votes: Self-consistency by the number of attempts: 1, 2, 4, …
-        likeliest: Best-of-n by mean log-probability, for the same numbers.
+        likeliest: Best-of-n by mean log-probability, by the number of attempts, as in `votes`.
         num_tasks: Number of tasks.
-        rounds: Attempts of each strategy at each task.
+        rounds: Number of attempts of each strategy at each task.
         errors: Errors of attempts that could not be scored.
     """
 
@@ -146,15 +148,15 @@ def compare_strategies(
 ) -> StrategyComparison:
     """Attempt all tasks with every strategy and with the baselines.
 
-    The baselines are computed from single attempts at each task: as many as cost the tokens of the
-    most expensive strategy, but at most `MAX_BASELINE_ATTEMPTS`.
+    The baselines are computed from single attempts at each task. Their number is such that they
+    cost the tokens of the most expensive strategy, but it is at most `MAX_BASELINE_ATTEMPTS`.
 
     Args:
         policy: Generates the rollouts.
         env: The environment, which replies and scores.
         tasks: The tasks.
         strategies: The strategies by name.
-        rounds: Attempts of each strategy at each task.
+        rounds: Number of attempts of each strategy at each task.
         success: Decides whether a rollout solves its task.
         extract: Finds the answers that self-consistency counts.
         key: Number from which the random streams are derived.
@@ -183,7 +185,10 @@ def compare_strategies(
 
 
 def _attempts_needed(curve: AttemptCurve, runs: Iterable[StrategyAttempts]) -> int:
-    """Single attempts with the tokens of the most expensive strategy, within the limit."""
+    """The number of single attempts that cost the tokens of the most expensive strategy.
+
+    The number is at most `MAX_BASELINE_ATTEMPTS`.
+    """
     most = max(curve.attempts_for(sum(run.tokens_per_answer.values())) for run in runs)
     return min(MAX_BASELINE_ATTEMPTS, math.ceil(most))
 

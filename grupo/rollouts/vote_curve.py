@@ -93,8 +93,8 @@ def _curve(
     Args:
         attempts: Single attempts.
         success: Decides whether a rollout solves its task.
-        chosen: Maps a task and an order of its attempts to the position in the order that is chosen
-            among the first 1, 2, … attempts.
+        chosen: Returns, for a task and an order of its attempts, which position in the order is
+            chosen among the first attempt, among the first two attempts, and so on.
     """
     solved = attempts.solved(success)
     num_attempts, num_tasks = solved.shape
@@ -121,7 +121,7 @@ def _orders(count: int) -> Iterator[Sequence[int]]:
 
 
 def _leaders(answers: Sequence[Hashable | None]) -> Iterator[int]:
-    """The index that `most_voted` would choose among the first 1, 2, … answers.
+    """Yields the index that `most_voted` chooses among the first answer, the first two, and so on.
 
     >>> list(_leaders([None, "a", "b", "b"]))
     [0, 1, 1, 2]
@@ -140,7 +140,7 @@ def _leaders(answers: Sequence[Hashable | None]) -> Iterator[int]:
 
 
 def _largest(values: Sequence[float]) -> Iterator[int]:
-    """The index of the largest value among the first 1, 2, … values; of equal ones, the first.
+    """Yields the index of the largest value so far; of equal values, the index of the first.
 
     >>> list(_largest([1.0, 3.0, 3.0, 4.0]))
     [0, 1, 1, 3]

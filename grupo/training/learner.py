@@ -91,7 +91,8 @@ class Learner:
             seconds of its first execution, so that schedules and the end of the run stay the same.
 
     Raises:
-        ConfigError: The tasks do not fit the policy, the method or the environment.
+        ConfigError: The tasks do not fit the policy, the method or the environment. Raised at
+            construction.
     """
 
     def __init__(
@@ -132,7 +133,7 @@ class Learner:
         share_inference_servers(self.policy, ranks)
 
     def _initial_state(self, segments: Segments, step_durations: StepDurations) -> State:
-        """Attach the auxiliary heads and models to the policy, and return the state before step 1.
+        """Attach the auxiliary heads and models to the policy, and return the run's first state.
 
         The method declares what the state needs: heads, models, statistics and a replay buffer.
         """

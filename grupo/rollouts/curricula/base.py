@@ -18,7 +18,7 @@ class CurriculumRequest:
 
     Args:
         tasks: All training tasks.
-        history: Earlier groups of each task.
+        history: The record of earlier steps, such as the statistics of each task.
         num_tasks: Number of tasks that the step still needs.
         seed: Seed of the run.
         round_index: Number of earlier requests in the same step.
@@ -77,7 +77,7 @@ class DynamicSampling:
 
 @component
 class UnfinishedFirst:
-    """First the tasks with unfinished rollouts, in the order of their age, then tasks of `inner`.
+    """Returns the tasks with unfinished rollouts, the oldest first, and then tasks of `inner`.
 
     Args:
         inner: The curriculum that chooses the other tasks.

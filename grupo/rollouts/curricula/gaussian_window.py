@@ -31,7 +31,7 @@ class GaussianWindow:
         width: Standard deviation of the window, in tasks.
 
     Raises:
-        ConfigError: A task has no number in the column.
+        ConfigError: A task has no number in the column. Raised before the run.
     """
 
     column: str = "concentration"

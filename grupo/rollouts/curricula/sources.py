@@ -18,7 +18,7 @@ from grupo.util.rng import make_rng
 
 @component
 class RecentAdvantages(TaskStatistic):
-    """The number of rollouts of a source, and |A| of its last `recent_rollouts` rollouts.
+    """Counts the rollouts of a source, and keeps |A| of its last `recent_rollouts` rollouts.
 
     A = (r - mean) / (s + 1e-6) is GRPO's advantage within a group with the deviation s.
 
@@ -61,7 +61,7 @@ class SourceBandit:
         recent_rollouts: Number of rollouts of a source whose |A| is averaged.
 
     Raises:
-        ConfigError: No task has one of the sources.
+        ConfigError: No task has one of the sources. Raised before the run.
     """
 
     sources: tuple[str, ...] = ()

@@ -43,7 +43,7 @@ class Explanations:
 
 @component
 class RecitedExplanation:
-    """Makes an unsampled answer to the task's own prompt: an explanation and `ending`.
+    """Makes an explanation, followed by `ending`, an unsampled answer to the task's own prompt.
 
     `ending` is not repeated if the explanation ends with it.
 

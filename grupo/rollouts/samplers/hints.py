@@ -1,4 +1,4 @@
-"""Hints at the end of a prompt, and checks that they do not hold the answer."""
+"""Hints at the end of a prompt, and checks that a hint does not contain the answer."""
 
 import re
 from dataclasses import replace

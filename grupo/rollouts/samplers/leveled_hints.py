@@ -57,7 +57,7 @@ class LeveledHintPrompt:
 class LeveledHint:
     """Lets the policy write a hint of one level, and builds the task's prompt with this hint.
 
-    The prompt is for as many rollouts as the group has. The hint is not trained on. A hint is
+    The prompt gets as many rollouts as the group has. The hint is not trained on. A hint is
     rejected if it cannot be extracted or contains the reference answer; then there is no prompt.
 
     Args:

@@ -87,7 +87,8 @@ class _PartialRollout:
     Args:
         actor: The actor that generates the rollout.
         rollout: The rollout.
-        score: Predicted probability of a correct rollout; -1 if it ended before this length.
+        score: Predicted probability that the rollout is correct; -1 if the rollout ended before the
+            pruning length.
     """
 
     actor: Actor

@@ -30,9 +30,9 @@ def whole_text(text: str) -> str:
 class Rewritten(SamplerWrapper):
     """Adds the policy's rewrites of a task to the group, and answers to these rewrites.
 
-    The accuracy of a task is the fraction of correct rollouts in the group. With an accuracy of at
-    most `hard` the task is simplified, with one up to `medium` it is varied, and an easier task is
-    not rewritten. The reference answer of a rewrite is that of the task. The answers to a
+    The accuracy of a task is the fraction of correct rollouts in the group. A task with an accuracy
+    of at most `hard` is simplified. Another task with an accuracy of at most `medium` is varied. An
+    easier task is not rewritten. A rewrite has the reference answer of its task. The answers to a
     rewrite are kept if some of them are correct and some are not.
 
     The reward of a rewrite is the accuracy of its answers minus the accuracy of the task. A rewrite

@@ -1,4 +1,4 @@
-"""Prompts for further attempts, which show similar tasks that the policy has solved."""
+"""Prompts of rescue attempts, which show similar tasks that the policy has solved."""
 
 from dataclasses import replace
 
@@ -15,7 +15,7 @@ from grupo.rollouts.samplers.rescue import GenerationPrompt, RescuePrompts
 class SolvedExamples:
     """Builds the prompt with examples: the most similar tasks that the policy has solved.
 
-    The prompt is for as many rollouts as the group has. If no similar task is solved and
+    The prompt gets as many rollouts as the group has. If no similar task is solved and
     `instruction` is "", there is no prompt.
 
     Args:

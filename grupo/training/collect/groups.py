@@ -180,7 +180,7 @@ class _Collection:
 def _draw_groups(method: Method, request: CurriculumRequest, step: int) -> list[GroupInProgress]:
     """Draw tasks with the curriculum, and return a group without rollouts for each task.
 
-    The history counts only new tasks, and not those that continue rollouts or extend a group.
+    The history counts only new tasks, and no task that continues rollouts or extends a group.
     """
     history = request.history
     drawn_tasks = method.curriculum(request)

@@ -36,8 +36,8 @@ class FileCheck:
     """The result of the check of one file.
 
     Args:
-        file: Its path within the run's folder.
-        problem: The problem; "" for an intact file.
+        file: Path of the file within the run's folder.
+        problem: The damage of the file, as a message; "" for an intact file.
         note: Which parts of the file were verified, such as "12 lines verified".
     """
 
@@ -83,8 +83,9 @@ class RunChecker:
     Args:
         folder: The run's folder.
         on_bytes: Receives the number of bytes of each part that was read.
-        intact_checkpoints: Data and journal checksums of each intact checkpoint, by the name of its
-            folder. The checkpoint to resume from comes first.
+        intact_checkpoints: Output: the call adds each intact checkpoint, by the name of its folder.
+            It has the data and the journal checksums of the checkpoint, and no weights. The
+            checkpoint to resume from comes first.
     """
 
     folder: Path
