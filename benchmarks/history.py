@@ -52,7 +52,7 @@ def time_save_and_load(history: History) -> tuple[float, float, float]:
         path = checkpoint.save(Path(folder), 1, {"history": history.tensors()}, history.to_data())
         saved = time.perf_counter()
         size = (path / "history.safetensors").stat().st_size / 1e6
-        loaded = checkpoint.load(Path(folder))
+        loaded = checkpoint.load_newest(Path(folder))
         History.from_data(loaded.data, loaded.tensors["history"], STATISTICS)
         return saved - start, time.perf_counter() - saved, size
 

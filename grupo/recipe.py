@@ -56,8 +56,8 @@ class EarlyStopping:
 
     Args:
         min_solve_rate: The last evaluation solved this fraction of sampled attempts; above 1: off.
-        max_tokens: The run has generated so many tokens; 0: no limit.
-        max_seconds: The run has trained for so many seconds; 0: no limit.
+        max_tokens: The run has generated this number of tokens; 0: no limit.
+        max_seconds: The run has trained for this number of seconds; 0: no limit.
         patience: So many evaluations in a row did not improve `metric`; 0: off.
         metric: Evaluation metric for `patience`: `eval/sampled`, `eval/greedy` or `eval/pass@8`;
             `eval/nll` (lower is better) or `eval/token_accuracy` of demonstrations.
@@ -106,7 +106,7 @@ class Recipe:
             mean mismatch of the previous step exceeded this many nats. Default: what rounding
             explains, 0.001 in float32 and 0.05 in bfloat16.
         max_staleness: Most updates between the weights that generate a token and the update that
-            trains on it: generation runs so many steps ahead. 0 is synchronous.
+            trains on it: generation runs this number of steps ahead. 0 is synchronous.
         stale_correction: Bounds the importance weight w of stale rollouts: the loss of each action
             is multiplied by bound(w), w = pi_old / pi_sampler, where pi_old is the policy before
             the updates of the step. `TruncatedIS(cap)` is IMPALA's weight rho, min(w, cap)
@@ -114,9 +114,9 @@ class Recipe:
             both sides; `IntervalMask(low, high)` is 0 outside; None corrects nothing. It has no
             effect if `max_staleness` is 0, or if the method's loss is a `CorrectedLoss` already,
             as that of `tis`.
-        tokens_per_step: Most tokens that a rollout generates within a step; a longer one goes on in
-            the next step with its weights, and its group is trained on when all its rollouts have
-            ended. 0: no limit. Needs a `max_staleness` above 0.
+        tokens_per_step: Most tokens that a rollout generates within a step. A longer rollout is
+            continued in the next step, with the weights of that step. Its group is trained on when
+            all its rollouts have ended. 0: no limit. Needs a `max_staleness` above 0.
         evaluation: Evaluation on the held-out tasks.
         early_stopping: Conditions that end the run before `max_steps`.
         overlong: What happens to prompts that leave no room for an answer: `error`, `drop` or

@@ -24,7 +24,7 @@ OTHER_WORDS = {
     "RolloutPool": "ReplayBuffer",
     "CreditedRollout": "StoredRollout",
     "Scorer": "SignalModel",
-    "trained_under": "reprompt",
+    "trained_under": "training_prompt",
     "stop_gradient": "surrogate_gradient",
     "of_rank_0": "broadcast_from_rank_0",
     "lost_ranks_named": "convert_to_rank_lost_error",

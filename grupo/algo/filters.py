@@ -97,8 +97,8 @@ class KeepMixed:
 class KeepAccuracy:
     """Keep the groups in which the fraction of correct rollouts is from `low` to `high`.
 
-    A step whose rounds end with fewer groups than it should train on is completed with those
-    closest to the interval, of two equally close ones the earlier.
+    If too few groups of a step are in the interval, the groups that are closest to it are kept as
+    well. Of two equally close groups, the earlier one comes first.
     Source: Online Difficulty Filtering, Bae et al., arXiv:2504.03380.
 
     Args:
@@ -229,7 +229,7 @@ class Replay:
 
     @property
     def requires(self) -> Requires:
-        return Requires(task_replays=(BestAndWorst(self.num_rollouts),))
+        return Requires(replay_rules=(BestAndWorst(self.num_rollouts),))
 
     def __call__(self, groups: Sequence[Group]) -> Sequence[Group]:
         return [self._with_replays(group) for group in groups]

@@ -36,9 +36,10 @@ class RouterSums:
     def expert_cost(self) -> Float[Tensor, "experts"]:
         """The loss per unit of an expert's summed probability: E f_e / (L N).
 
-        The loss is E sum_e f_e P_e for E experts, L layers and N tokens. f_e and P_e are the means
-        over layers and tokens of the experts chosen, without a gradient, and of the probabilities.
-        With f_e of all tokens, the loss is a sum over tokens, which can be added up in any parts.
+        The loss is E sum_e f_e P_e for E experts, L layers and N tokens. f_e is the number of times
+        that expert e was chosen, divided by L N; it has no gradient. P_e is the mean probability of
+        the expert over layers and tokens. Once f_e of all tokens is known, the loss is a sum over
+        tokens, so that the losses of micro-batches add up to it.
         """
         num_passes = self.chosen.shape[0] * self.tokens
         return self.chosen.shape[1] * self.chosen.sum(0) / num_passes**2

@@ -1,9 +1,9 @@
 """Importance ratios between the trained policy pi and the policy pi_old that sampled.
 
-The levels differ by the span over which log-ratios are averaged: a token, a turn, or a sequence;
-the product of a sequence averages nothing. A sequence is a row, or all rows of a rollout that a
-chat template forked: each of these rows has the ratio of the rollout. Masked actions have the
-ratio 1.
+The ratios differ by the span over which log-ratios are averaged: a token, a turn, or a sequence.
+`product` sums the log-ratios of a sequence instead. A sequence is a row, or all rows of a rollout
+that a chat template forked: each of these rows has the ratio of the rollout. Masked actions have
+the ratio 1.
 
 A ratio is a function `(pi, batch) -> (N, T) or (N, 1)`: `pi` holds the current log-probabilities
 (differentiable), `batch.old_logp` those of pi_old.

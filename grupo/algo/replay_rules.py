@@ -122,8 +122,9 @@ def with_replacement(weight: Float[Tensor, "K"], count: int, rng: Random) -> lis
 def without_replacement(weight: Float[Tensor, "K"], count: int, rng: Random) -> list[int]:
     """Up to `count` different positions, drawn one after the other in proportion to the weights.
 
-    Each position has an exponential waiting time of rate weight, and the first ones are drawn:
-    equal to successive draws. Positions with weight 0 are never drawn.
+    Each position gets an exponential waiting time whose rate is its weight. The positions with the
+    shortest times have the same distribution as successive draws. Positions with weight 0 are never
+    drawn.
 
     >>> sorted(without_replacement(torch.tensor([0.0, 2.0, 1.0]), 3, Random(0)))
     [1, 2]
@@ -141,9 +142,10 @@ class FillFromBuffer:
     """Rollouts of the replay buffer take the places of rollouts without advantage.
 
     Rollouts are drawn with probability |A|^alpha / sum |A|^alpha, as many as the step has rollouts
-    without advantage, but at most `max_share` of the step's rollouts. Each takes the place of
-    one of them, the last ones first, so that the size of the batch is that without replay. Rollouts
-    of the step with an advantage enter the buffer; replayed ones and demonstrations do not.
+    without advantage, but at most `max_share` of the step's rollouts. Each of them replaces a
+    rollout without advantage, the last one of the batch first. The size of the batch therefore
+    stays the same. Rollouts of the step with an advantage enter the buffer; replayed ones and
+    demonstrations do not.
     Source: Selective Sample Replay of VL-Rethinker, Wang et al., 2025, arXiv:2504.08837.
 
     Args:

@@ -95,12 +95,7 @@ def ask(
         return
     rollouts = conversation.answers(text, attempts)
     if as_json:
-        answers = [answer_data(rollout) for rollout in rollouts]
-        data = {"source": conversation.name, "answers": answers, "tokens": conversation.tokens}
-        if strategy:
-            for answer, turns in zip(answers, conversation.private_turns, strict=True):
-                answer["private"] = [turn._asdict() for turn in turns]
-        print_line(json.dumps(data))
+        print_line(json.dumps(answers_data(conversation, rollouts, has_strategy=bool(strategy))))
         return
     out.print(answers_table(rollouts))
     print_line(agreement(rollouts))
@@ -180,6 +175,17 @@ def _score(rollout: "Rollout") -> str:
         return ""
     terms = ", ".join(f"{name} {value:g}" for name, value in rollout.reward_terms.items())
     return f"reward {rollout.reward:g} ({terms})"
+
+
+def answers_data(
+    conversation: "Conversation", rollouts: Sequence["Rollout"], *, has_strategy: bool
+) -> dict[str, Any]:
+    """All answers for `--json`, with their tokens and the private turns of a strategy."""
+    answers = [answer_data(rollout) for rollout in rollouts]
+    if has_strategy:
+        for answer, turns in zip(answers, conversation.private_turns, strict=True):
+            answer["private"] = [turn._asdict() for turn in turns]
+    return {"source": conversation.name, "answers": answers, "tokens": conversation.tokens}
 
 
 def answer_data(rollout: "Rollout") -> dict[str, Any]:

@@ -1,9 +1,9 @@
 """Group-sequential comparison of two arms over paired runs: stop early, with a stated error rate.
 
-The differences of pairs are examined at planned numbers of pairs. The test is the exact sign-flip
-test of the mean with an alpha-spending function: under the null hypothesis that the two runs of a
-pair are exchangeable, every sign of every difference is equally probable, so the probability to
-stop with a difference at any look is at most alpha, whatever the distribution.
+The differences of pairs are examined at planned numbers of pairs, the looks. The test is the exact
+sign-flip test of the mean with an alpha-spending function. The null hypothesis is that the two runs
+of a pair are exchangeable: both signs of every difference are then equally probable. The
+probability to stop with a difference at any look is therefore at most alpha, for any distribution.
 
 Lan and DeMets, 1983 (spending); Jennison and Turnbull, 1989 (repeated confidence intervals); Lan,
 Simon and Halperin, 1982 (conditional power).

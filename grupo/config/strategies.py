@@ -101,8 +101,8 @@ def check_heads(field: str, root: object, recipe: Recipe) -> None:
 def vote_extractor(strategies: Iterable[TurnStrategy], env: EnvSpec) -> Extractor:
     """The extractor of the answers that self-consistency counts, as the yardstick of strategies.
 
-    It is that of the first strategy which votes with another one than `final_answer`; else that of
-    the environment's first reward with one; else `final_answer`.
+    Extractors of voting strategies come first, then those of the environment's rewards. The first
+    one that is not `final_answer` is returned, or `final_answer` if there is no other.
     """
     voting = (part for strategy in strategies for part in walk(strategy))
     own = [part.extract for part in voting if isinstance(part, Vote | MostVoted)]

@@ -44,8 +44,9 @@ class DeviceSpeed:
 def measure_speed(device: torch.device, dtype: torch.dtype) -> DeviceSpeed:
     """The speed of a device, measured in less than a second on most.
 
-    On a CPU one thread computes the product, and all threads are taken to be as fast: a product of
-    several threads waits for each of them, and on a busy machine takes many times as long.
+    On a CPU, one thread computes the product, and the other threads are assumed to be as fast. A
+    product of several threads would wait for the slowest one, and would take many times as long on
+    a busy machine.
     """
     size = PROBE_SIZE.get(device.type, OTHER_PROBE_SIZE)
     x = torch.ones(size, size, device=device, dtype=dtype)

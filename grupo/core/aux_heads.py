@@ -56,10 +56,10 @@ class ExportedHead:
 
 @component
 class OwnModelHead:
-    """A linear function of the features of a model of its own, which is trained with it.
+    """A linear function of the features of a model of its own; head and model are trained together.
 
-    Adapters of its own are trained if the policy trains adapters, otherwise all weights. Used for
-    a value model of PPO.
+    If the policy trains adapters, this model has adapters, too, and only these are trained.
+    Otherwise all its weights are trained. Used for a value model of PPO.
 
     Args:
         name: Name of its signal.

@@ -99,9 +99,9 @@ class Batch:
         reward: Outcome reward of each rollout (R,), float64 so that group statistics are exact.
         group: Group of each rollout (R,), in 0..P-1.
         rollout: Rollout of each row (N,), in 0..R-1.
-        sequence: Sequence of each row (N,): the rows of a rollout that a chat template forked are
-            one sequence to aggregations and to ratios of a sequence; any other row is one of its
-            own.
+        sequence: Number of the sequence of each row (N,). Aggregations and ratios of a sequence
+            cover all its rows. A row is a sequence of its own, unless a chat template rewrote
+            earlier answers of its rollout: the rows of such a rollout are one sequence.
         mask: True where the policy acted and is trained (N, T); False on observations, forced
             tokens and padding.
         turn: Turn of each action within its rollout (N, T).

@@ -185,7 +185,7 @@ class Quantile(Controller):
 
 @component
 class ExponentialSum(Controller):
-    """The sum of the metric's values, in which each step counts `decay` times the next one.
+    """The weighted sum of the metric's values; a step has `decay` times the weight of the next one.
 
     >>> ExponentialSum("rollouts/failed", decay=0.5).next_value([4.0, 1.0])
     3.0
@@ -230,11 +230,12 @@ class ExponentialMean(Controller):
 
 @component
 class SmoothedKL(Controller):
-    """A coefficient that follows the running mean of the KL in its logarithm, now and then.
+    """A coefficient b whose logarithm changes by the mean error of the KL, once per interval.
 
-    KL and error e = KL / target - 1 have running means of weight `decay`, that of the error from 0
-    on. At every `interval`-th value with |e| of `dead_zone` or more, log b rises by gain times the
-    mean error, clipped to [-0.2, 0.2]; b stays between 1e-4 and 100. ARES, Chen et al.,
+    The KL has a running mean m <- decay m + (1 - decay) KL, and its error is e = m / target - 1. At
+    every `interval`-th value, the error is added to a running mean of the same weight, which begins
+    at 0, and log b rises by gain times this mean, clipped to [-0.2, 0.2]. An error with
+    |e| < `dead_zone` changes nothing. b stays between 1e-4 and 100. ARES, Chen et al.,
     arXiv:2510.08457, as released.
 
     Args:

@@ -1,4 +1,4 @@
-"""Bytes as a file whose reads are counted: a decoder that reads byte by byte takes too long."""
+"""A file in memory with a limit on its reads, because a decoder may read byte by byte."""
 
 from io import BytesIO
 

@@ -14,11 +14,11 @@ class Demonstration:
     """A conversation with given answers, on which a policy is trained.
 
     Args:
-        turns: Pairs of an observation and the answer to it, in order. The observation "" of the
-            first turn is that of a text without a prompt.
+        turns: Pairs of an observation and the answer to it, in order. The first observation is ""
+            if the answer is a text without a prompt.
         tools: Descriptions of the tools for the chat template, as functions of JSON schema.
-        all_tokens: All tokens are trained on but the first one, which nothing precedes; otherwise
-            those of the answers.
+        all_tokens: If True, all tokens but the first one are trained on, which no token precedes.
+            If False, the tokens of the answers are trained on.
     """
 
     turns: tuple[tuple[Observation, Answer], ...]

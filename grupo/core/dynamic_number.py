@@ -22,9 +22,9 @@ def _refuse_alone(self: "DynamicNumber", *args: object) -> Any:
 class DynamicNumber(float, ABC):
     """A number that the trainer computes before each step and replaces by the result.
 
-    It is a float, so that a field that holds a number can hold it. It has no value of its own:
-    arithmetic with numbers raises an error. Operations that torch executes read NaN, so a tensor
-    that is multiplied by it is NaN, and every comparison of a tensor with it is False.
+    The class is a float, so that any field for a number can hold it. Its instances have no value
+    before a step begins: arithmetic with numbers raises an error. Operations of torch read NaN. A
+    tensor times a dynamic number is therefore NaN, and every comparison of the two is False.
     """
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Self:

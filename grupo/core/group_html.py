@@ -13,7 +13,8 @@ MAX_ROLLOUTS = 32
 def group_html(group: Any) -> str:
     """Prompt, reference answer, and reward, length and answer of each rollout of a `Group`.
 
-    The types of this module's arguments are those of `grupo.core.types`, which imports it.
+    The annotations do not name `Group` and `Rollout`, because the module of these types imports
+    this one.
     """
     task = group.task
     reference = task.reference_answer

@@ -1,4 +1,4 @@
-"""Reductions over the rollouts of a group, whose result is returned to each rollout.
+"""Reductions over groups: each rollout gets the result of its group.
 
 Every function takes values `x` (R,) and the `group` of each (R,) and returns (R,), so that formulas
 read as in the papers: `x - mean(x, group)`. Any integer labels work, also labels of rows.
@@ -154,10 +154,10 @@ def lowest_share(
 
 
 def max_variance_share(x: PerRollout, n: int, group: Label) -> PerRollout:
-    """Fraction by which each rollout belongs to the n rollouts of the group of largest variance.
+    """Fraction, 0 to 1, by which each rollout belongs to the n of its group with most variance.
 
-    They are the k highest and the n - k lowest for some k; of several such k, the largest. Equal
-    values share the remaining places equally.
+    These n rollouts are the k highest and the n - k lowest ones. k maximises the variance; if
+    several k do, the largest one is taken. Equal values share the remaining places equally.
 
     >>> x = torch.tensor([2.0, 1.0, 0.0, -1.0, -2.0])
     >>> max_variance_share(x, 3, torch.tensor([0, 0, 0, 0, 0]))
@@ -183,7 +183,7 @@ def _num_groups(group: Label) -> int:
 
 
 def _num_highest_of_max_variance(x: Float[Tensor, "n"], n: int) -> int:
-    """How many of the n values of largest variance are the highest ones."""
+    """The k for which the k highest and the n - k lowest values have the largest variance."""
     n = builtins.min(n, len(x))
     k = torch.arange(n + 1)
     ranked = x.sort().values

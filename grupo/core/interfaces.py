@@ -33,8 +33,9 @@ class Actor(Protocol):
     """A sampler's handle on the policy: it generates, scores, and derives random streams.
 
     An actor is immutable. `fork`, `with_sampling` and `with_stop` return another one. A fork has
-    another random stream, not another context: the rollout has that. `Rollout.role` selects the
-    policy, also in an empty `Rollout(role="teacher")`. The observation "" continues the response.
+    another random stream. The context of a response is not in the actor, but in the rollout that a
+    call gets. `Rollout.role` selects the policy, also in an empty `Rollout(role="teacher")`. The
+    observation "" continues the last response.
     """
 
     @property
@@ -100,7 +101,7 @@ class Actor(Protocol):
     async def choose(
         self, rollout: Rollout, observation: Observation, probabilities: Mapping[str, float]
     ) -> Response:
-        """A beginning of the next response, drawn among given texts, and learned.
+        """Draw one of several given texts as the beginning of the next response, and train on it.
 
         The response is `sampled` from the given distribution, and `off_context`: its `logp` belongs
         to that distribution, and the ratio of the whole response is pi(text) / probability. The
@@ -130,12 +131,12 @@ class Actor(Protocol):
     ) -> Sequence[Response]:
         """The `k` likeliest next tokens, likeliest first, each as a response of one item.
 
-        Its `logp` is the log-probability of the token in nats under the sampling temperature,
-        without top_k, top_p and min_p, over the whole vocabulary. Its `finish_reason` is "end" or
-        "stop" if the response ends with the token, otherwise "length". Appended to the rollout in
-        answer to `observation`, it is continued by the observation "".
+        `logp` of a response is the log-probability of its token in nats under the sampling
+        temperature, without top_k, top_p and min_p, over the whole vocabulary. `finish_reason` is
+        "end" or "stop" if the response ends with the token, otherwise "length". To continue after a
+        token, append its response to the rollout as a turn, and use the observation "".
 
-        Empty if the context is full, or if the open response has as many tokens as a response may.
+        The result is empty if the context is full, or if the open response has its largest length.
         """
         ...
 
@@ -173,7 +174,7 @@ class Actor(Protocol):
 
         Args:
             stop_strings: Generation stops after any of them; earlier text does not count.
-            max_new_tokens: Generation stops after so many tokens; 0 sets no limit.
+            max_new_tokens: Largest number of tokens of the next response; 0 sets no limit.
         """
         ...
 
@@ -189,8 +190,8 @@ class SignalModel(Protocol):
 class Env(Protocol):
     """The environment of a task: it returns observations and scores finished rollouts.
 
-    An environment without state of its own, which computes both from the task and the rollouts
-    alone, stands in a recipe as it is; one with sessions is a `StatefulEnv`.
+    An `Env` in a recipe has no state: it computes observations and rewards from its arguments
+    alone. The recipe of an environment with state, such as sessions, has a `StatefulEnv` instead.
     """
 
     async def reply(self, task: Task, rollout: Rollout) -> Observation | None:
@@ -231,8 +232,8 @@ class EnvWithLostReplies(Protocol):
     def lost_reply_cause(self, task: Task, rollout: Rollout) -> str:
         """Why a reply to the rollout, or to a beginning of it, was lost; "" if none was.
 
-        A rollout whose reply is lost ends: it is scored as failed, or, in a group that a later
-        step continues, the reply is asked for again.
+        A rollout whose reply is lost ends, and it is scored as failed. In a group that a later step
+        continues, the later step requests the reply again instead.
         """
         ...
 

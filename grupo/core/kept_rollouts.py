@@ -26,7 +26,7 @@ class KeepRule(Protocol):
 
 @component
 class BestAndWorst:
-    """Keeps the rollouts with the highest and those with the lowest rewards, of equals the newest.
+    """Keeps the rollouts with the highest and with the lowest rewards; of equal ones, the newest.
 
     Args:
         count: number of best and of worst rollouts.

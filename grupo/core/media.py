@@ -159,7 +159,8 @@ def _encode(frames: "list[np.ndarray]", file_format: str, fps: float = 1.0) -> b
 
     first, *rest = map(PillowImage.fromarray, frames)
     file = BytesIO()
-    # alternately blended, which opaque frames do not show: Pillow drops a frame like the last one
+    # Pillow drops a frame that equals the one before it, unless their blending differs. Blending
+    # changes nothing in opaque frames.
     blend = [i % 2 for i in range(len(frames))]
     animation: Any = {"save_all": True, "append_images": rest, "duration": 1000.0 / fps}
     animation["blend"] = blend

@@ -40,7 +40,7 @@ TYPES_OF_KIND = {
     "video": ("image/apng", "image/png", "image/webp", "image/gif"),
     "audio": ("audio/wav",),
 }
-# equal files are one object, so that what is computed from one is computed once
+# equal files are one object, so that its cached properties are computed only once
 _KNOWN: "WeakValueDictionary[tuple[str, str], Media]" = WeakValueDictionary()
 
 

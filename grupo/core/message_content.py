@@ -18,7 +18,7 @@ def content_text(content: Any) -> str:
 
 
 def append_to(content: Any, text: str) -> Any:
-    """The content with text at its end; of parts, in a part of its own.
+    """The content with text at its end. If the content has parts, the text is one more part.
 
     >>> append_to("2 + 2", " = ?"), append_to([{"type": "image"}], "?")
     ('2 + 2 = ?', [{'type': 'image'}, {'type': 'text', 'text': '?'}])
@@ -29,7 +29,7 @@ def append_to(content: Any, text: str) -> Any:
 
 
 def prepend_to(text: str, content: Any) -> Any:
-    """The content with text at its beginning; of parts, in a part of its own."""
+    """The content with text at its beginning. If the content has parts, the text is one more."""
     if isinstance(content, list | tuple):
         return [{"type": "text", "text": text}, *content]
     return f"{text}{content or ''}"

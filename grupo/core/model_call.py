@@ -5,7 +5,8 @@ from collections.abc import Iterable
 from grupo.core.types import Message
 
 NO_LIMIT = 1 << 30
-# finish reason of a response to messages that the chat template rejects: its text is the cause
+# finish reason of a response to messages that the chat template rejects; the response's text is the
+# reason of the rejection
 UNREADABLE = "unreadable"
 
 

@@ -1,8 +1,8 @@
 """Numbers of a method: plain, scheduled or controlled, with their allowed ranges.
 
 A field of one of these types takes a float, a schedule (`grupo.core.schedules`) or a controller
-(`grupo.core.controllers`). The trainer puts a plain number in place of the latter before each step
-(`grupo.core.schedules.resolve_schedules`), so a component reads a float in every case.
+(`grupo.core.controllers`). Before each step, the trainer replaces schedules and controllers by
+plain numbers (`grupo.core.schedules.resolve_schedules`), so that a component always reads a float.
 """
 
 from typing import Annotated

@@ -23,11 +23,12 @@ _GIF_EXTENSION, _GIF_IMAGE = 0x21, 0x2C
 
 
 def open_picture(data: bytes) -> Any:
-    """Pillow's picture of a file's bytes, of which the header is read and no pixel.
+    """Pillow's picture of a file. Only the header is read; pixels are decoded later.
 
     Raises:
-        ConfigError: It has more pixels than `IMAGE_PIXELS` allows, more scans than `JPEG_SCANS`, or
-            more parts than `MEDIA_READS`; the decoder too raises this when the pixels are read.
+        ConfigError: The file has more pixels than `IMAGE_PIXELS` allows, more scans than
+            `JPEG_SCANS`, or more parts than `MEDIA_READS`. The last one may also be raised when the
+            pixels are decoded.
         ValueError: The bytes are no PNG, JPEG, GIF, BMP or WebP file.
     """
     media_type = sniff_type(data)
@@ -115,7 +116,7 @@ def _skip_blocks(file: CountedFile, position: int) -> None:
 
 
 def _count_frames(picture: Any) -> int:
-    """The number of frames of a picture of Pillow, which counts those of a GIF file slowly."""
+    """The number of frames of a picture. Those of a GIF file are counted without Pillow: faster."""
     if picture.format == "GIF" and isinstance(picture.fp, CountedFile):
         count = count_gif_frames(picture.fp.getvalue(), VIDEO_FRAMES.maximum)
         if count > VIDEO_FRAMES.maximum:

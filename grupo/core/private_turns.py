@@ -41,7 +41,7 @@ def record_private_turns() -> Generator[list[PrivateTurn]]:
 
 
 def add_private_turn(label: str, text: str) -> None:
-    """Add a text to those of the enclosing `record_private_turns`; outside of one it is lost."""
+    """Add a text to the turns of the enclosing `record_private_turns`; without one it is lost."""
     turns = _turns_of_context.get()
     if turns is not None:
         turns.append(PrivateTurn(label, text))

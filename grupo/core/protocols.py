@@ -68,9 +68,9 @@ def protocol_members(protocol: type) -> set[str]:
 def available_components(hint: Any) -> dict[str, Any]:
     """The library's components and plain functions that a field of type `hint` accepts, by name.
 
-    For a component's class that is the class itself. For a protocol it is every implementation
-    among the names of the module, or of the package, that defines the protocol, or of the package
-    that the protocol names with `implemented_in`.
+    If the type is a component's class, the result is the class itself. If it is a protocol, the
+    result is every implementation that the protocol's module or package defines, or that the
+    package in its `implemented_in` defines.
 
     >>> from grupo.algo.minibatches import UpdatePlan
     >>> sorted(available_components(UpdatePlan))

@@ -40,8 +40,8 @@ class Requires:
             a curriculum reads in `request.history.source_history(task.source)`.
         columns: Columns of the tasks that are read.
         heads: Auxiliary heads, which are trained beside the policy.
-        task_replays: Rules by which the history keeps rollouts of a task, which are read in
-            `task.replays`; it keeps those that any rule keeps.
+        replay_rules: Rules by which the history keeps rollouts of a task. A rollout that any rule
+            keeps is read in `task.replays`.
         replay_buffer: Number of stored rollouts of earlier steps that `Method.replay` chooses from.
         demonstrations: Number of other solved tasks that are read in `task.demonstrations`.
         unfinished_rollouts: Whether `task.unfinished_rollouts` is read, and continued.
@@ -51,8 +51,8 @@ class Requires:
         coupled_sequences: Whether it depends on those of other rows of its sequence: rows of a
             rollout that a chat template forked.
         surrogate_gradient: Whether the gradient deliberately differs from that of the loss.
-        bounded_rewards: Reward terms, or "reward", that are labels or have a fixed range; only the
-            property checks read this, and leave them as they are.
+        bounded_rewards: Reward terms, or "reward", that are labels or have a fixed range. Only
+            `grupo methods check` reads this: it does not replace them by extreme rewards.
         reward_range: Smallest and largest reward that the component's absolute constants assume;
             None if it has none. Rewards of an environment that declares another range, and observed
             rewards outside of it, are errors.
@@ -68,7 +68,7 @@ class Requires:
     source_statistics: tuple[TaskStatistic, ...]
     columns: frozenset[str]
     heads: tuple[AuxHead, ...]
-    task_replays: tuple[KeepRule, ...]
+    replay_rules: tuple[KeepRule, ...]
     replay_buffer: int
     demonstrations: int
     unfinished_rollouts: bool
@@ -90,7 +90,7 @@ class Requires:
         source_statistics: Iterable[TaskStatistic] = (),
         columns: Iterable[str] = (),
         heads: Iterable[AuxHead] = (),
-        task_replays: Iterable[KeepRule] = (),
+        replay_rules: Iterable[KeepRule] = (),
         replay_buffer: int = 0,
         demonstrations: int = 0,
         unfinished_rollouts: bool = False,
@@ -110,7 +110,7 @@ class Requires:
             "source_statistics": _statistics("source_statistics", source_statistics),
             "columns": _names("columns", columns),
             "heads": _heads(heads),
-            "task_replays": _kept_rollouts(task_replays),
+            "replay_rules": _kept_rollouts(replay_rules),
             "replay_buffer": _count("replay_buffer", replay_buffer),
             "demonstrations": _count("demonstrations", demonstrations),
             "unfinished_rollouts": _flag("unfinished_rollouts", unfinished_rollouts),
@@ -139,7 +139,7 @@ class Requires:
             source_statistics=(*self.source_statistics, *other.source_statistics),
             columns=self.columns | other.columns,
             heads=(*self.heads, *other.heads),
-            task_replays=(*self.task_replays, *other.task_replays),
+            replay_rules=(*self.replay_rules, *other.replay_rules),
             replay_buffer=max(self.replay_buffer, other.replay_buffer),
             demonstrations=max(self.demonstrations, other.demonstrations),
             unfinished_rollouts=self.unfinished_rollouts or other.unfinished_rollouts,
@@ -163,8 +163,8 @@ class Provides:
     Args:
         reward_terms: Reward terms that it adds to those of the environment.
         roles: Roles that it gives to rollouts; each role may be a policy of its own.
-        given: Whether its actions are given texts, which have no old log-probability: a loss that
-            reads it there is refused.
+        given: Whether its actions are given texts. They have no old log-probability, and a loss
+            that reads one is a `ConfigError`.
     """
 
     reward_terms: frozenset[str]
@@ -292,7 +292,7 @@ def _kept_rollouts(rules: Iterable[KeepRule]) -> tuple[KeepRule, ...]:
     for rule in (result := tuple(dict.fromkeys(rules))):
         if not callable(rule):
             raise TypeError(
-                f"task_replays: {rule!r} is no rule. Allowed: BestAndWorst(…), for example."
+                f"replay_rules: {rule!r} is no rule. Allowed: BestAndWorst(…), for example."
             )
     return result
 

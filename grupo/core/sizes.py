@@ -29,7 +29,9 @@ from grupo.util.limits import Limit
 LISTS = (tuple, list, set, frozenset, dict, Sequence, Collection, Iterable, Mapping)
 UNKNOWN = object  # the type of an entry that may be anything: its component checks it
 SECONDS = "seconds"  # the remark of a range that is an interval of time
-SMALLEST = min(limit.maximum for limit in LIMIT_OF_NAME.values())  # numbers that none excludes
+SMALLEST = min(
+    limit.maximum for limit in LIMIT_OF_NAME.values()
+)  # no limit excludes a number below
 SHOWN_BITS = 256  # of a whole number in a message; longer ones are described
 DURATION_SUFFIXES = ("_seconds", "_timeout", "_time_limit", "_delay")
 

@@ -50,7 +50,7 @@ def split_options(messages: Sequence[Message]) -> TemplateOptions:
 
 
 def shortest_prompt(prompt: Observation) -> Observation:
-    """A prompt of one character of another, which its tokenizer knows, with the other's options.
+    """The first character of a prompt as a prompt of its own, with the same template options.
 
     >>> shortest_prompt(({"role": "user", "content": "Hello", "chat_template_kwargs": {"a": 1}},))
     ({'role': 'user', 'content': 'H', 'chat_template_kwargs': {'a': 1}},)
@@ -64,7 +64,7 @@ def shortest_prompt(prompt: Observation) -> Observation:
 
 
 def with_template_kwargs(prompt: Observation, kwargs: Mapping[str, Any]) -> Observation:
-    """The prompt, whose chat template receives further arguments; a text becomes the user's.
+    """The prompt with further arguments of its chat template; a text becomes a user's message.
 
     >>> with_template_kwargs("?", {"enable_thinking": False})
     ({'role': 'user', 'content': '?', 'chat_template_kwargs': {'enable_thinking': False}},)
@@ -73,7 +73,7 @@ def with_template_kwargs(prompt: Observation, kwargs: Mapping[str, Any]) -> Obse
 
 
 def with_tools(prompt: Observation, tools: Sequence[Mapping[str, Any]]) -> Observation:
-    """The prompt, whose chat template describes tools; a text becomes the user's.
+    """The prompt with tools that its chat template describes; a text becomes a user's message.
 
     >>> with_tools("?", [{"type": "function"}])
     ({'role': 'user', 'content': '?', 'tools': ({'type': 'function'},)},)

@@ -35,7 +35,7 @@ class Task:
         replays: Earlier rollouts of this task that the history has kept.
         unfinished_rollouts: Rollouts of this task that its sampler left open and now continues.
         demonstrations: The most similar other tasks that the policy has solved, best first.
-        extends_group: The rollouts join the group that the same step generated for the task before.
+        extends_group: The rollouts join the group of this task that the same step has generated.
         statistic_states: States of the statistics that the sampler declares, by the statistic's
             code.
     """
@@ -69,24 +69,24 @@ class Response:
         text: The response as text.
         finish_reason: Why generation stopped: "end" (end token), "stop" (a stop string) or
             "length" (the token limit).
-        sampled: The response is a sample of the policy. False for a recited or forced text, whose
-            `logp` is then 0, or the policy's own for a forced text that is trained on with a ratio;
-            and for an answer that was chosen among several, whose `logp` it had before the choice.
+        sampled: The response is a sample of the policy. False for three kinds of text. A recited or
+            forced text has `logp` 0. A forced text that is trained on with a ratio has the `logp`
+            of the policy. An answer that was chosen among several samples keeps its `logp`.
         in_loss: The response is trained on. False for a forced prefill.
         resets_context: The context starts anew with `observation`; earlier turns are not read.
         rewrites_history: The context starts anew because the chat template renders earlier answers
             otherwise than the policy generated them: the rollout forks, and `observation` is the
             whole chat. `resets_context` is True then.
         off_context: The response was sampled in another context, at an earlier step, or from
-            another distribution than the one it is trained in; `logp` belongs to the former.
+            another distribution than it is trained in. `logp` is that of the sampling.
         rng_key: Key of the random stream that the response was sampled with.
         policy_version: Training steps behind the weights that sampled the response, or its first
             part.
-        later_parts: Of a response that was generated in several steps: the index of the first item
-            of each later part, and the training steps behind the weights that sampled it.
+        later_parts: For each part but the first of a response that several steps generated: the
+            index of its first item, and the training steps behind the weights that sampled it.
         image: A generated image, encoded by `grupo.storage.tensor_text`; "" for text.
-        routes: Experts that a mixture of experts chose for the tokens of the observation and the
-            items while it sampled, from the last item of the response before on, as
+        routes: The experts that a mixture of experts chose while it sampled, for each token from
+            the last item of the previous response to the last item of this one, as
             `grupo.inference.routes` encodes them; "" if they are not recorded.
     """
 
@@ -241,8 +241,8 @@ def prefill_text(observation: Observation) -> str:
 def turn_text(observation: Observation, response: Response) -> str:
     """The answer of a turn: its prefilled beginning and the response's text.
 
-    A response to a context that the sampler restarts reads the observation again, and its beginning
-    is there already.
+    If the sampler restarts the context, the response reads the observation once more. An earlier
+    turn has the prefilled beginning already, and it is left out here.
     """
     is_again = response.resets_context and not response.rewrites_history
     prefill = "" if is_again else prefill_text(observation)

@@ -64,7 +64,7 @@ class PromptLimit:
     def describe_excess(self, task: Task) -> str:
         """The length of a prompt that is too long, in words; "" if it fits.
 
-        Of a long text the beginning is tokenized first, so that one of 10 MB takes milliseconds.
+        The beginning of a long text is tokenized first, so that a text of 10 MB takes milliseconds.
         """
         text = "".join(message_texts(task.prompt))
         size = CHARACTERS_PER_TOKEN * self.room
@@ -82,9 +82,10 @@ class PromptLimit:
         return self._count(task.prompt)
 
     def surely_fits(self, task: Task) -> bool:
-        """True if a prompt has fewer bytes than tokens are left, with 64 for each message.
+        """True if the prompt's bytes, its template's tokens and 64 a message are at most `room`.
 
-        Of one with images, videos or audio only the policy can tell.
+        A text has at most one token for each byte. The result is False for a prompt with images,
+        videos or audio, whose tokens only the policy can count.
         """
         texts = message_texts(task.prompt)
         if any(media_of(task.prompt)):
@@ -108,8 +109,10 @@ class PromptLimit:
         return {}
 
     def truncate(self, task: Task) -> Task:
-        """The task with its longest message, or its text, shortened from the beginning until it
-        fits; raises `ConfigError` if the other messages alone are too long.
+        """The task with its text, or its longest message, cut at the beginning until it fits.
+
+        Raises:
+            ConfigError: The other messages alone are too long.
         """
         text = max(message_texts(task.prompt), key=len, default="")
         kept = min(len(text), CHARACTERS_PER_TOKEN * self.room)
@@ -158,9 +161,9 @@ class DemonstrationLimit:
         return f"{length} tokens of prompt and answers, the context length of the model"
 
     def surely_fits(self, task: Task) -> bool:
-        """True if all texts have fewer bytes than the context has tokens, with 64 for a message.
+        """True if the bytes of all texts, plus 64 for each message, are at most the context length.
 
-        Of images, videos and audio only the policy can tell.
+        The result is False with images, videos or audio, whose tokens only the policy can count.
         """
         size = 0
         for demonstration in self.read(task):

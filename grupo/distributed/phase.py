@@ -1,10 +1,13 @@
-"""Phases of a run, for messages about ranks that have not reached one."""
+"""Phases of a run: labels for messages about ranks that have not arrived at an exchange."""
 
 from enum import StrEnum
 
 
 class Phase(StrEnum):
-    """A point of a run at which ranks exchange data; the value completes "has not reached"."""
+    """A point of a run at which ranks exchange data. It is a label: no code depends on it.
+
+    The value completes the message "rank 1 has not reached …".
+    """
 
     RUN_FOLDER_NAMED = "folder of the run named"
     RUN_FOLDER_CREATED = "folder of the run created"

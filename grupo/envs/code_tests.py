@@ -1,7 +1,7 @@
 """Programs that the policy writes, scored by unit tests in the sandbox.
 
-The program never shares a process with what it is compared with: the sandbox gets the program and
-one input, its output is compared outside of the sandbox, and exit codes and reports decide nothing.
+The program never shares a process with the expected outputs: the sandbox gets the program and one
+input, and the output is compared outside of the sandbox. Exit codes and reports decide nothing.
 """
 
 import ast

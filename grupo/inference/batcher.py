@@ -47,9 +47,9 @@ class DynamicBatcher(Generic[RequestT, ReplyT]):
     rewards are computed while other requests are being answered. Only the last one waits for the
     handler to end: an error after it is thus raised in the coroutine of that request.
 
-    A batch that has started is answered to its end even if all its requests are cancelled, unless
-    the event loop's coroutine has failed: the number of replies does not depend on the moment at
-    which a coroutine cancels them.
+    A batch that has started is answered to its end, even if all its requests are cancelled. The
+    number of replies therefore does not depend on the moment of a cancellation. The only exception
+    is a failure of the event loop's coroutine.
 
     Several batchers of one event loop take turns, so the composition of a batch does not depend on
     how long the other batchers take.

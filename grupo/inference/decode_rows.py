@@ -91,7 +91,7 @@ def sampled_rows(
     first_position: Int[Tensor, "R"],
     num_generated: Int[Tensor, "R"] | int = 0,
 ) -> RowTensors:
-    """Rows with a token sampled from the logits, after so many generated tokens."""
+    """Rows with a token sampled from the logits, after `num_generated` generated tokens."""
     u = uniform(rng_key, prompt_length + num_generated)
     return RowTensors(rng_key, prompt_length, first_position, *sampling.sample(logits, u))
 

@@ -1,8 +1,8 @@
 """The replies of a group's rollouts, recorded so that generation can be continued later.
 
-With `tokens_per_step` a rollout generates only so many tokens within a step. A group that has not
-ended is generated anew in the next step: its sampler runs again, recorded replies are returned
-without generation, and an answer that was paused is continued where it ended.
+`tokens_per_step` limits the number of tokens that a rollout generates within a step. A group that
+has not ended is generated again in the next step: its sampler runs again, recorded replies are
+returned without generation, and an answer that was paused is continued where it ended.
 """
 
 import asyncio

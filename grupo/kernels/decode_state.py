@@ -280,7 +280,7 @@ class DecodeState:
         return self._mask(width, generated, window)
 
     def _mask(self, width: int, generated: int, window: float) -> Bool[Tensor, "R c"]:
-        """As `_masked_positions`, for so many prefix tokens and generated tokens."""
+        """As `_masked_positions`, for `width` prefix tokens and `generated` generated tokens."""
         device = self.num_generated.device
         prefix = torch.arange(width, device=device)
         suffix = torch.arange(generated, device=device)

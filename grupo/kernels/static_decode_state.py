@@ -76,7 +76,7 @@ class StaticDecodeState(DecodeState):
         self.all_row_places = none.view(0, 0)  # rows of each prefix
 
     def restart(self, max_new_tokens: int) -> None:
-        """Removes all rows; the next ones generate at most so many tokens."""
+        """Removes all rows; each of the next rows generates at most `max_new_tokens` tokens."""
         self.max_new_tokens = max_new_tokens
         self.select_rows([])
 
@@ -208,7 +208,7 @@ def _no_tokens(cached: tuple[Tensor, Tensor]) -> LayerKV:
 
 
 def _enlarged_kv(kv: LayerKV, rows: int, tokens: int) -> LayerKV:
-    """Keys and values of so many rows and tokens; the same tensors if they have these already."""
+    """Keys and values with this number of rows and tokens; the same tensors if they have it."""
     shapes = [(rows, x.shape[1], tokens, x.shape[3]) for x in kv]
     k, v = (
         x if x.shape == shape else enlarged(x, shape) for x, shape in zip(kv, shapes, strict=True)

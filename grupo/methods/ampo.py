@@ -8,8 +8,8 @@ from grupo.algo.ratios import CappedRatio
 from grupo.core.numbers import NonNegative, PositiveInt
 from grupo.core.paper import Paper, Source
 from grupo.method import Method
-from grupo.rollouts.samplers import Attempt, ComprehendedSolutions, GroupSampler, Rescue
-from grupo.rollouts.samplers.kept_answers import replace_last
+from grupo.rollouts.samplers import ComprehendedSolutions, GroupSampler, Rescue, RescueAttempt
+from grupo.rollouts.samplers.merge_rules import replace_last
 
 
 def ampo(
@@ -37,7 +37,7 @@ def ampo(
         shaping_constant: the constant in f (authors' script: 0.1).
         entropy_coef: reward per nat of entropy (authors' script: 0.001).
     """
-    attempt = Attempt(ComprehendedSolutions(columns, num_solutions), replace_last)
+    attempt = RescueAttempt(ComprehendedSolutions(columns, num_solutions), replace_last)
     clipped = Clip(0.2, 0.2, CappedRatio(10.0))
     return Method(
         sampler=Rescue(GroupSampler(group_size), (attempt,)),

@@ -88,7 +88,7 @@ class ReplaceFirstIfFailed:
 
     @property
     def requires(self) -> Requires:
-        return Requires(task_replays=(self.kept,), reward_terms=(self.kept.reward_term,))
+        return Requires(replay_rules=(self.kept,), reward_terms=(self.kept.reward_term,))
 
     def __call__(self, groups: Sequence[Group]) -> Sequence[Group]:
         return [self._with_success(group) for group in groups]

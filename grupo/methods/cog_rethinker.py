@@ -11,13 +11,13 @@ from grupo.core.paper import Paper, Source
 from grupo.core.types import Group
 from grupo.method import Method
 from grupo.rollouts.samplers import (
-    Attempt,
     GroupSampler,
     Rescue,
+    RescueAttempt,
     SolvedExamples,
     WithRecitedRescues,
 )
-from grupo.rollouts.samplers.kept_answers import replace_all
+from grupo.rollouts.samplers.merge_rules import replace_all
 from grupo.rollouts.samplers.recited_rescues import RECITED
 
 
@@ -44,7 +44,9 @@ def cog_rethinker(
     """
     stages = ((DECOMPOSED, DECOMPOSE), (CORRECTED, CORRECT))
     attempts = tuple(
-        Attempt(SolvedExamples(num_demonstrations, instruction=text), replace_all, source=source)
+        RescueAttempt(
+            SolvedExamples(num_demonstrations, instruction=text), replace_all, source=source
+        )
         for source, text in stages
     )
     rescue = Rescue(GroupSampler(group_size), attempts)

@@ -9,11 +9,11 @@ from grupo.core.paper import Paper, Source
 from grupo.core.schedules import Linear
 from grupo.method import Method
 from grupo.rollouts.samplers import (
-    Attempt,
     Explanations,
     GroupSampler,
     RecitedExplanation,
     Rescue,
+    RescueAttempt,
 )
 from grupo.rollouts.samplers.rescue import every_group
 
@@ -37,8 +37,8 @@ def expo_self_explanation(
         beta: weight of the imitation at the beginning (our choice).
         clip_eps: ratios are clipped to [1 - clip_eps, 1 + clip_eps].
     """
-    attempt = Attempt(
-        Explanations(num_explanations), reprompt=RecitedExplanation(), source="explanation"
+    attempt = RescueAttempt(
+        Explanations(num_explanations), training_prompt=RecitedExplanation(), source="explanation"
     )
     return Method(
         sampler=Rescue(GroupSampler(group_size), (attempt,), every_group),

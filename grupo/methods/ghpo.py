@@ -7,8 +7,8 @@ from grupo.core.numbers import NonNegative, PositiveInt
 from grupo.core.paper import Paper, Source
 from grupo.core.ranges import PositiveProbability
 from grupo.method import Method
-from grupo.rollouts.samplers import Attempt, GroupSampler, HintColumn, Rescue
-from grupo.rollouts.samplers.kept_answers import replace_all
+from grupo.rollouts.samplers import GroupSampler, HintColumn, Rescue, RescueAttempt
+from grupo.rollouts.samplers.merge_rules import replace_all
 
 
 def ghpo(
@@ -31,7 +31,9 @@ def ghpo(
         hint_column: column of the task that holds the solution.
     """
     attempts = tuple(
-        Attempt(HintColumn(hint_column, LEAD_IN, fraction=part), replace_all, source="with_hint")
+        RescueAttempt(
+            HintColumn(hint_column, LEAD_IN, fraction=part), replace_all, source="with_hint"
+        )
         for part in fractions
     )
     return Method(

@@ -4,8 +4,8 @@ from grupo.algo.losses import KL, Clip, RatioToCurrent
 from grupo.core.numbers import NonNegative, PositiveInt
 from grupo.core.paper import Paper, Source
 from grupo.method import Method
-from grupo.rollouts.samplers import Attempt, GroupSampler, HintColumn, Rescue
-from grupo.rollouts.samplers.kept_answers import add_all
+from grupo.rollouts.samplers import GroupSampler, HintColumn, Rescue, RescueAttempt
+from grupo.rollouts.samplers.merge_rules import add_all
 from grupo.rollouts.samplers.rescue import every_group
 from grupo.rollouts.samplers.trained_prompts import plain_prompt
 
@@ -33,7 +33,7 @@ def policyrollout(
         column: column of the task that holds the rules.
         prefix_text: text between the prompt and the rules.
     """
-    with_rules = Attempt(HintColumn(column, prefix_text), add_all, plain_prompt, "with_rules")
+    with_rules = RescueAttempt(HintColumn(column, prefix_text), add_all, plain_prompt, "with_rules")
     return Method(
         sampler=Rescue(GroupSampler(group_size), (with_rules,), every_group),
         loss=RatioToCurrent(Clip(clip_low, clip_high)) + kl_coef * KL(),

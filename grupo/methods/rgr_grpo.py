@@ -4,8 +4,8 @@ from grupo.algo.losses import Clip, PolicyShaping, SelectByContext
 from grupo.core.numbers import NonNegative, PositiveInt
 from grupo.core.paper import Paper, Source
 from grupo.method import Method
-from grupo.rollouts.samplers import AllIncorrect, Attempt, GroupSampler, RefineBest, Rescue
-from grupo.rollouts.samplers.kept_answers import best_replaces_worst
+from grupo.rollouts.samplers import AllIncorrect, GroupSampler, RefineBest, Rescue, RescueAttempt
+from grupo.rollouts.samplers.merge_rules import best_replaces_worst
 from grupo.rollouts.samplers.refinement import FailedItems
 from grupo.rollouts.samplers.trained_prompts import plain_prompt
 
@@ -33,7 +33,7 @@ def rgr_grpo(
         reward_term: name of the reward that scores it.
     """
     ask = RefineBest(FailedItems(rubric_column, reward_term))
-    attempt = Attempt(ask, best_replaces_worst, plain_prompt, "refinement")
+    attempt = RescueAttempt(ask, best_replaces_worst, plain_prompt, "refinement")
     return Method(
         sampler=Rescue(GroupSampler(group_size), (attempt,), AllIncorrect(MEETS_ALL)),
         loss=SelectByContext(Clip(clip_eps, clip_eps), PolicyShaping(shaping_constant)),

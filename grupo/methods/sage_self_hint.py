@@ -6,9 +6,9 @@ from grupo.algo.minibatches import Updates
 from grupo.core.numbers import NonNegative, PositiveInt
 from grupo.core.paper import Paper, Source
 from grupo.method import Method
-from grupo.rollouts.samplers import Attempt, GroupSampler, LeveledHint, Rescue
-from grupo.rollouts.samplers.kept_answers import replace_all
+from grupo.rollouts.samplers import GroupSampler, LeveledHint, Rescue, RescueAttempt
 from grupo.rollouts.samplers.leveled_hints import LEVELS, LeveledHintPrompt
+from grupo.rollouts.samplers.merge_rules import replace_all
 
 
 def sage_self_hint(
@@ -34,7 +34,7 @@ def sage_self_hint(
     """
     prompt = LeveledHintPrompt(column=solution_column)
     attempts = tuple(
-        Attempt(LeveledHint(level, prompt), replace_all, source="with_self_hint")
+        RescueAttempt(LeveledHint(level, prompt), replace_all, source="with_self_hint")
         for level in range(1, len(LEVELS) + 1)
     )
     return Method(

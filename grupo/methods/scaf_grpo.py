@@ -58,7 +58,7 @@ PAPER = Paper(
     missing=("The dual clip of 3 that the release inherits from verl (config/actor/actor.yaml).",),
     deviations=(
         "The option replace_hint_prompt, the hinted answer under the prompt without the hint, is"
-        " with_scaffold(..., reprompt=plain_prompt).",
+        " with_scaffold(..., training_prompt=plain_prompt).",
         (
             "All 12 levels are tried, as in the paper; the released builder tries 8, of two of "
             "the three tiers."

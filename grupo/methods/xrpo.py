@@ -12,7 +12,7 @@ from grupo.core.numbers import NonNegative, NonNegativeInt, NumberOrSchedule, Po
 from grupo.core.paper import Paper, Source
 from grupo.method import Method
 from grupo.rollouts.curricula import Curriculum, ShuffledTasks, UncertaintyAllocation
-from grupo.rollouts.samplers import Attempt, GroupSampler, Rescue, Sampler, SolvedExamples
+from grupo.rollouts.samplers import GroupSampler, Rescue, RescueAttempt, Sampler, SolvedExamples
 
 
 def xrpo(
@@ -41,7 +41,9 @@ def xrpo(
         curriculum = UncertaintyAllocation(curriculum, first, group_size, phases)
     sampler: Sampler = GroupSampler(group_size)
     if examples:
-        sampler = Rescue(sampler, (Attempt(SolvedExamples(examples), source="with_examples"),))
+        sampler = Rescue(
+            sampler, (RescueAttempt(SolvedExamples(examples), source="with_examples"),)
+        )
     return Method(
         curriculum=curriculum,
         sampler=sampler,

@@ -106,7 +106,10 @@ class AuxModels:
                 self.reference_weights[name].lerp_(whole(weight), self.reference_update.rate)
 
     def encode_reprompted(self, policy: HasWeights, groups: Sequence[Group]) -> dict[str, object]:
-        """Inputs of the groups' rollouts under every other prompt, for `Batch.inputs`."""
+        """The policy's inputs for the rollouts with the prompts of auxiliary models, by name.
+
+        They are a part of `Batch.inputs`. `PromptOverride` gives an auxiliary model its prompt.
+        """
         inputs = dict[str, object]()
         for name, reprompt in self.reprompters.items():
             rows = [row for g in groups for r in g.rollouts for row in reprompt(g, r)]
@@ -207,7 +210,11 @@ class Policy(Protocol):
         ...
 
     def update_weight_copies(self) -> None:
-        """Bring copies of the weights up to date after an update; every rank calls this."""
+        """Bring the whole copy of sharded weights up to date after an update.
+
+        A rank generates with the whole copy. Without sharded weights there is none, and nothing
+        changes. Every rank calls this.
+        """
         ...
 
     def load(self, weights: Mapping[str, Tensor]) -> None:

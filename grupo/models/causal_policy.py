@@ -11,7 +11,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from grupo.algo.load_balancing import RouterSums
 from grupo.core.aux_heads import AuxHead
 from grupo.core.batch import Batch, Signals
-from grupo.core.dtypes import DTYPES, FULL_PRECISION
+from grupo.core.dtypes import FULL_PRECISION
 from grupo.core.reference_update import ReferenceUpdate
 from grupo.core.signal_names import ROUTER_LOSS
 from grupo.core.types import Observation, Rollout, Task
@@ -31,7 +31,6 @@ from grupo.models.evaluator import Evaluator, evaluator_for
 from grupo.models.language_limits import language_model_limit, make_chat_tokenizer
 from grupo.models.loaded import LoadedModel, take_or_load
 from grupo.models.lora import Lora
-from grupo.models.model_folder import model_folder
 from grupo.models.policy_routers import (
     ROUTES,
     PolicyRouters,
@@ -49,17 +48,11 @@ from grupo.models.template_file import template_warnings
 from grupo.models.token_statistics import TokenDistributions
 from grupo.models.token_values import token_values
 from grupo.models.trainable import Saveable, TrainablePolicy
-from grupo.models.weight_sync import (
-    CPU,
-    CopiedWeights,
-    LMWeightSync,
-    ServerWeights,
-    SharedWeights,
-)
+from grupo.models.vllm_weights import vllm_weights
+from grupo.models.weight_sync import CopiedWeights, LMWeightSync, SharedWeights
 from grupo.util.device_copies import to_device
 from grupo.util.errors import ConfigError
 from grupo.util.loader_errors import loader_errors
-from grupo.util.optional_deps import optional_dependency
 
 if TYPE_CHECKING:
     from torch.distributed.device_mesh import DeviceMesh
@@ -371,25 +364,9 @@ class CausalPolicy(TrainablePolicy):
         return policy_routers(self.spec, self.hf_model)
 
     def _make_weight_sync(self) -> LMWeightSync:
-        if not self.spec.engine:
-            return SharedWeights(self.hf_model, self.make_engine)
-        with optional_dependency("aiohttp", "vllm"):
-            from grupo.inference.vllm_engine import VllmEngine
-        engine = self.spec.engine
-        server = VllmEngine(
-            engine,
-            model_folder(str(self.spec.model)),
-            self.stop_conditions,
-            self.device,
-            lora_rank=self.spec.lora.rank if self.spec.lora and engine.adapters else 0,
-        )
-        return ServerWeights(
-            self,
-            server,
-            DTYPES[engine.dtype],
-            sends_adapters=engine.adapters,
-            device=self.device if engine.weight_transfer == "ipc" else CPU,
-        )
+        if self.spec.engine:
+            return vllm_weights(self, self.spec.engine, self.spec, self.stop_conditions)
+        return SharedWeights(self.hf_model, self.make_engine)
 
     @property
     def logits_head(self) -> LogitsHead:

@@ -211,7 +211,7 @@ def _needed_length(length: Tensor, row: Tensor, column: Tensor) -> Tensor:
 
 
 def _microbatches(token: Tensor, length: Tensor, max_tokens: int) -> Iterator[Tensor]:
-    """Row indices of micro-batches with at most so many packed tokens, unless a row has more."""
+    """Row indices of micro-batches with at most `max_tokens` packed tokens, or of one long row."""
     rows = SortedRows.of(token, length)
     number = torch.from_numpy(rows.row_number)
     order = number.argsort(stable=True)

@@ -32,7 +32,7 @@ from grupo.tasks import EvalShare
 from grupo.tasks.in_memory import as_task_source
 from grupo.training.resume.load_run import load_checkpoint, policy_of
 from grupo.training.resume.run_folder import MERGED_FILE, RunFolder
-from grupo.training.resume.start_from import started_policy, with_model
+from grupo.training.resume.start_from import with_model, with_start_weights
 from grupo.util.rng import derive_key
 
 NUM_SEEDS = 10**9  # the seed of a later round is from 0 to NUM_SEEDS - 1
@@ -93,7 +93,7 @@ def _with_merged_weights(
     digest = broadcast_from_rank_0(ranks, digest, Phase.WEIGHTS_MERGED)
     model: Any = RunFolder.open(_require_run(runs_and_checkpoints[0][0])).recipe.policy.model
     return recipe.replace(
-        policy=started_policy(recipe.policy, model, StartWeights(str(file), digest))
+        policy=with_start_weights(recipe.policy, model, StartWeights(str(file), digest))
     )
 
 

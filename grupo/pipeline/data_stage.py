@@ -50,7 +50,19 @@ class SamplingInputs:
 def sampling_inputs(
     recipe: Recipe, max_tasks: int, callback: Callback, ranks: Ranks
 ) -> Generator[SamplingInputs]:
-    """Load the policy of a recipe and its first `max_tasks` training tasks; 0 stands for all."""
+    """A context with the policy of a recipe and its first `max_tasks` training tasks.
+
+    The weight sync of the policy is closed at the end of the context.
+
+    Args:
+        recipe: The recipe.
+        max_tasks: Largest number of tasks; 0 stands for all tasks.
+        callback: Receives a message about prompts that are too long.
+        ranks: The processes that generate together.
+
+    Raises:
+        ConfigError: The policy cannot answer the tasks.
+    """
     tasks: Sequence[Task]
     tasks, _ = load_tasks(recipe)
     seed_torch(recipe.seed, "build")  # new adapters are initialised at random, as in a run
@@ -75,7 +87,8 @@ def sampling_inputs(
 def new_data_file(file: Path, summary: dict[str, Any]) -> Generator[Path]:
     """A temporary path for a data file; the block writes the file to this path.
 
-    When the block ends, the file is moved to its final path, and then `summary.json` is written.
+    When the block ends, the file is moved to its final path, and then `summary.json` is written. If
+    the block raises, neither file appears.
 
     Args:
         file: Final path of the data file, or of a folder of files, in the folder of the stage.
@@ -103,6 +116,7 @@ def read_data_file(folder: Path) -> Path:
     """The data file, or the folder of files, of a finished stage.
 
     Raises:
+        ConfigError: The stage writes no data.
         CorruptRun: The file is not the one that the stage wrote.
     """
     summary: Mapping[str, Any] = strict_json.from_json((folder / SUMMARY_FILE).read_text())

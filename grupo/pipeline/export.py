@@ -8,7 +8,7 @@ from typing import Any
 from grupo.core.component import component_fields, is_component
 from grupo.pipeline.data_stage import new_data_file
 from grupo.recipe import Recipe
-from grupo.storage.checkpoint import load_verified
+from grupo.storage.checkpoint import load_single
 from grupo.training.callbacks import Callback
 from grupo.training.resume.load_run import policy_of
 from grupo.training.resume.run_folder import RunFolder
@@ -40,7 +40,7 @@ def write_stage_model(folder: Path, recipe: Recipe, callback: Callback) -> None:
     run.check_model_files()
     # `new_data_file` also takes a folder, here that of the model
     with new_data_file(folder / EXPORT_FOLDER, {"seed": recipe.seed}) as path:
-        policy_of(run.recipe, load_verified(checkpoint)).export(path)
+        policy_of(run.recipe, load_single(checkpoint)).export(path)
     callback.on_message(f"The model was exported: {folder / EXPORT_FOLDER}")
 
 

@@ -50,7 +50,9 @@ def _pipeline_from_data(data: Mapping[str, Any]) -> Pipeline:
             raise ConfigError(f"{name}: there is no such field of a pipeline. {hint}")
     stages = data[STAGES]
     if not isinstance(stages, list) or not all(isinstance(stage, Mapping) for stage in stages):
-        raise ConfigError("stages: they are no array of tables. Write [[stages]] before each.")
+        raise ConfigError(
+            "stages: they are no array of tables. Write [[stages]] before each stage."
+        )
     loaded_stages = tuple(
         _stage_from_table(table, f"stages[{index}]") for index, table in enumerate(stages)
     )

@@ -40,7 +40,7 @@ def linear(tensors: Sequence[Tensor], shares: Sequence[float]) -> Tensor:
 
 
 def spherical(tensors: Sequence[Tensor], shares: Sequence[float]) -> Tensor:
-    """Spherical interpolation of two tensors, each of which is treated as one vector.
+    """Spherical interpolation of two tensors, which are treated as two vectors.
 
     Nearly parallel tensors are merged by `linear`.
     Shoemake, 1985, Animating rotation with quaternion curves.

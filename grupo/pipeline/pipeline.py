@@ -30,6 +30,8 @@ LAST_CHECKPOINT = "last"
 class Pipeline:
     """Stages that run one after another in one folder, each from the weights of earlier stages.
 
+    A stage whose `start` is `OWN_POLICY` runs from the policy of its own recipe instead.
+
     Args:
         stages: The stages, in order.
         rounds: Number of times that the sequence runs. The first stage of a later round starts
@@ -47,10 +49,10 @@ class Pipeline:
         self._check_names()
         for index, stage in enumerate(self.stages):
             for name in _start_stage_names(stage):
-                self._check_reference(index, "start", name)
+                self._check_is_earlier(index, "start", name)
             self._set_recipe_of_export(index)
-            for field, name in _recipe_references(self.stages[index].recipe):
-                self._check_reference(index, field, name)
+            for field, name in _recipe_stage_names(self.stages[index].recipe):
+                self._check_is_earlier(index, field, name)
             self._check_condition(index)
 
     @property
@@ -91,25 +93,25 @@ class Pipeline:
                 )
             seen.add(option)
 
-    def _check_reference(self, index: int, field: str, name: str) -> None:
+    def _check_is_earlier(self, index: int, field: str, name: str) -> None:
         """Raise `ConfigError` unless `name` is the name of an earlier stage.
 
         Args:
-            index: Index of the stage that has the reference.
-            field: The field that has the reference, for the message.
-            name: The name that the stage refers to.
+            index: Index of the stage in whose recipe or `start` the name occurs.
+            field: The field in which the name occurs, for the message.
+            name: The name.
         """
         earlier_names = self.names[:index]
         if name in earlier_names:
             return
         stage_name = self.names[index]
-        reference = f"Pipeline.stages: {stage_name!r}: {field}: {name!r}"
+        where = f"Pipeline.stages: {stage_name!r}: {field}: {name!r}"
         if name in self.names:
             problem = "the stage itself" if name == stage_name else "a later stage"
             allowed = ", ".join(earlier_names) or "no stage, because there is no earlier stage"
-            raise ConfigError(f"{reference} is {problem}. Allowed: {allowed}.")
+            raise ConfigError(f"{where} is {problem}. Allowed: {allowed}.")
         raise ConfigError(
-            f"{reference} is not the name of an earlier stage. {suggest(name, earlier_names)}"
+            f"{where} is not the name of an earlier stage. {suggest(name, earlier_names)}"
         )
 
     def _set_recipe_of_export(self, index: int) -> None:
@@ -210,7 +212,7 @@ def _start_stage_names(stage: PipelineStage) -> Iterator[str]:
         yield name
 
 
-def _recipe_references(recipe: Recipe) -> Iterator[tuple[str, str]]:
+def _recipe_stage_names(recipe: Recipe) -> Iterator[tuple[str, str]]:
     """Pairs (field, stage name), for each field of the recipe that refers to a stage.
 
     Two kinds of fields refer to a stage: task sources, which load tasks that the stage wrote, and
@@ -225,7 +227,8 @@ def _recipe_references(recipe: Recipe) -> Iterator[tuple[str, str]]:
 def check_stage_outputs(pipeline: Pipeline) -> None:
     """Raise `ConfigError` if a recipe refers to a stage that does not write what the recipe reads.
 
-    `output_name` identifies what a stage writes: a model, a survey or a collection.
+    The name of its output identifies what a stage writes: a model (`ExportStage`), solve counts of
+    tasks (`SurveyStage`) or rows made of rollouts (`CollectStage`).
     """
     for stage in pipeline.stages:
         for name in stages_used_as_models(stage.recipe):
@@ -236,7 +239,7 @@ def check_stage_outputs(pipeline: Pipeline) -> None:
                 )
         for task_source in task_sources_from_stages(stage.recipe):
             writing_stage = pipeline.stage(task_source.stage)
-            if writing_stage.output_name != task_source.file_name:
+            if writing_stage.output_name != task_source.expected_output_name:
                 raise ConfigError(
                     f"{stage.name}: tasks: {task_source!r} refers to a"
                     f" {type(writing_stage).__name__}. Allowed: {task_source.allowed}."

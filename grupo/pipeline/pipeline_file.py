@@ -11,7 +11,7 @@ from grupo.util.errors import ConfigError
 
 
 def pipeline_text(pipeline: Pipeline) -> str:
-    """The text of the file. A file with another text was edited, even if its data are the same."""
+    """The text of the file. A file with any other text counts as edited."""
     return pipeline_json(to_data(pipeline, "pipeline", on_unwritable=describe))
 
 
@@ -27,8 +27,8 @@ def read_pipeline(root: Path) -> Pipeline:
         pipeline = from_data(data)
     except ConfigError as error:
         raise ConfigError(
-            f"run: {path}: {error} What a pipeline names must stay at its place and keep its name;"
-            " or another version of grupo wrote this one."
+            f"run: {path}: {error} Either an object that the pipeline names was moved or renamed,"
+            " or another version of grupo wrote the pipeline."
         ) from error
     if not isinstance(pipeline, Pipeline):
         raise ConfigError(f"run: {path} holds {to_code(pipeline)}. Allowed: a Pipeline.")

@@ -30,10 +30,11 @@ class PipelineProgress:
 
     Args:
         pipeline: The pipeline.
-        runs: For each stage by name, the run whose weights a reference to the stage stands for. For
-            a stage that was skipped or that writes data, it is the run that the stage started
-            from. None if no stage was trained up to this stage.
-        data_folders: For each stage by name that wrote data, its folder in the last round so far.
+        runs: By the name of a stage: the run whose weights a reference to the stage means. The run
+            of a training stage is its own. A stage that was skipped or that writes data has the run
+            that it started from, or None if no earlier stage was trained. `record` adds the runs.
+        data_folders: By the name of a stage that wrote data: its folder in its last finished round.
+            `record` adds the folders.
     """
 
     pipeline: Pipeline
@@ -41,7 +42,7 @@ class PipelineProgress:
     data_folders: dict[str, Path] = field(default_factory=dict)
 
     def run_and_checkpoint(self, reference: str) -> tuple[Path | None, str]:
-        """The run and the checkpoint that a reference stands for."""
+        """The run and the checkpoint that a reference means; the run is None as in `runs`."""
         name, checkpoint = split_reference(reference)
         return self.runs[name], checkpoint
 
@@ -67,7 +68,7 @@ class PipelineProgress:
         )
 
     def record(self, execution: StageExecution, *, skipped: bool = False) -> None:
-        """Record a stage that is finished or skipped."""
+        """Record a stage that is finished or skipped; called for all executions in order."""
         name, stage = execution.stage.name, execution.stage
         if not skipped and not stage.output_name:
             self.runs[name] = execution.folder

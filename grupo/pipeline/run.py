@@ -166,7 +166,11 @@ def describe_execution(execution: StageExecution, total: int, *, skipped: bool =
 def _create_locked_folder(
     pipeline: Pipeline, root: Path, ranks: Ranks
 ) -> AbstractContextManager[Any]:
-    """Rank 0 writes the pipeline into a new folder and returns the lock of the folder."""
+    """Write the pipeline into a new folder, and return the folder's lock, which the caller holds.
+
+    Only rank 0 writes and locks. The other ranks wait for it, and return a context that does
+    nothing.
+    """
     if ranks.rank:
         exchange_json(ranks, None, Phase.PIPELINE_FOLDER_CREATED)
         return nullcontext()
@@ -185,7 +189,10 @@ def _create_locked_folder(
 
 
 def _lock_folder(root: Path, ranks: Ranks) -> AbstractContextManager[Any]:
-    """Rank 0 locks the folder of an existing pipeline and returns the lock."""
+    """Lock the folder of an existing pipeline, and return the lock, which the caller holds.
+
+    Only rank 0 locks. The other ranks return a context that does nothing.
+    """
     if ranks.rank:
         return nullcontext()
     with explain_disk_errors("The pipeline is not resumed"):

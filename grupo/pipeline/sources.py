@@ -21,7 +21,11 @@ from grupo.util.errors import ConfigError
 
 @runtime_checkable
 class StageSource(Protocol):
-    """A task source that refers to an earlier stage. It can be read when the stage has ended."""
+    """A task source that refers to an earlier stage of its pipeline.
+
+    When the earlier stage has ended, the pipeline puts the source that `resolve` returns in its
+    place. `load` of the `StageSource` itself raises `ConfigError`.
+    """
 
     @property
     def stage(self) -> str:
@@ -29,8 +33,8 @@ class StageSource(Protocol):
         ...
 
     @property
-    def file_name(self) -> str:
-        """Name of the file that the stage writes."""
+    def expected_output_name(self) -> str:
+        """The `output_name` of the kind of stage to which the source may refer."""
         ...
 
     @property
@@ -61,7 +65,7 @@ class CollectedTasks:
     columns: Columns = Columns()
 
     @property
-    def file_name(self) -> str:
+    def expected_output_name(self) -> str:
         return COLLECTION_FILE
 
     @property
@@ -88,7 +92,7 @@ class SurveyedTasks:
     selection: Selection
 
     @property
-    def file_name(self) -> str:
+    def expected_output_name(self) -> str:
         return SURVEY_FILE
 
     @property

@@ -73,6 +73,9 @@ class PipelineStage(Protocol):
     def run(self, folder: Path, recipe: Recipe, callback: Callback, ranks: Ranks) -> None:
         """Run the stage, or continue it if its folder has an interrupted run.
 
+        Every rank calls this. A rank may return before rank 0 has written all files: the pipeline
+        waits for every rank before the next stage.
+
         Args:
             folder: The folder of the stage; the last file that the stage writes is `summary.json`.
             recipe: The recipe of the stage, in which references to earlier stages are resolved.
@@ -152,9 +155,10 @@ class SurveyStage:
 
 @component
 class CollectStage:
-    """A stage that samples rollouts of the training tasks of a recipe and writes rows made of them.
+    """A stage that samples rollouts of a recipe's training tasks and writes rows made of them.
 
-    A later stage reads each row as a task by `CollectedTasks`.
+    The rows, such as preference pairs, form a task file. A later stage reads each row as a task by
+    `CollectedTasks`.
 
     Args:
         name: Name of the stage and of its folder.
@@ -205,7 +209,7 @@ class CollectStage:
         sampled_groups = sample_collection(
             recipe, self.attempts, self.count, callback, ranks, self.sampler
         )
-        if ranks.rank == 0:
+        if ranks.rank == 0:  # the pipeline lets the other ranks wait for rank 0 after `run`
             seconds = perf_counter() - started_at
             write_collection(folder, recipe, sampled_groups, self.rows, callback, seconds=seconds)
 
@@ -237,5 +241,5 @@ class ExportStage:
         return EXPORT_FOLDER
 
     def run(self, folder: Path, recipe: Recipe, callback: Callback, ranks: Ranks) -> None:
-        if ranks.rank == 0:
+        if ranks.rank == 0:  # the pipeline lets the other ranks wait for rank 0 after `run`
             write_stage_model(folder, recipe, callback)

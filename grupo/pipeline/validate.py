@@ -38,7 +38,7 @@ def check_pipeline(pipeline: Pipeline) -> None:
     and tasks that are scored by a model that an earlier stage exports.
     """
     check_stage_outputs(pipeline)
-    for round_number in range(1, min(pipeline.rounds, 2) + 1):  # later rounds start as the second
+    for round_number in range(1, min(pipeline.rounds, 2) + 1):  # later rounds are like the second
         for index in range(len(pipeline.stages)):
             _check_start(pipeline, index, round_number)
     has_held_out_tasks: dict[str, bool] = {}
@@ -89,10 +89,11 @@ def stage_name_in_errors(stage: PipelineStage) -> Generator[None]:
 
 
 def training_stage(pipeline: Pipeline, name: str, round_number: int = 1) -> PipelineStage | None:
-    """The stage that trains the weights to which a reference refers.
+    """The stage that trains the weights which a reference to a stage means.
 
-    A training stage refers to its own weights. A stage that only writes data refers to the weights
-    that it starts from. None if no stage trains these weights.
+    A reference to a training stage means the weights that it trains. A reference to a stage that
+    only writes data means the weights that it starts from. The result is None if no stage trains
+    these weights.
 
     Args:
         pipeline: The pipeline.
@@ -106,7 +107,8 @@ def training_stage(pipeline: Pipeline, name: str, round_number: int = 1) -> Pipe
     references = start_references(pipeline.start_of(index, round_number))
     if not references:
         return None
-    # the first stage of a later round starts from a stage of the round before: this recursion ends
+    # The recursion ends: a stage starts from an earlier stage of the sequence. Only the first stage
+    # of a later round starts from the last stage, and the recursion then goes on in round 1.
     return training_stage(
         pipeline, split_reference(references[0])[0], 1 if index == 0 else round_number
     )
@@ -126,7 +128,7 @@ def _check_start(pipeline: Pipeline, index: int, round_number: int) -> None:
         if source is None and needs_run:
             raise ConfigError(
                 f"{stage.name}: start: {reference!r} has no trained weights. Allowed: a stage that"
-                " trains, or one after it."
+                " trains, or a later stage that starts from it."
             )
     training_stages = [source for _, source in sources if source is not None]
     for source in training_stages:
@@ -185,7 +187,9 @@ def _check_shapes(stage: PipelineStage, sources: list[PipelineStage]) -> None:
 
 
 def _check_condition(pipeline: Pipeline, index: int, has_held_out_tasks: dict[str, bool]) -> None:
-    """Raise `ConfigError` for a condition on a metric that the start of the stage does not have.
+    """Raise `ConfigError` if the condition of a stage reads a metric that is never measured.
+
+    The condition reads an evaluation of the stage from which this stage starts.
 
     Args:
         pipeline: The pipeline.

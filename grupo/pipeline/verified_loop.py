@@ -1,4 +1,4 @@
-"""The loop of VerIPO: RL, pairs by a verifier of its rollouts, DPO, and RL on fewer solved tasks.
+"""The loop of VerIPO: RL, DPO on pairs that a verifier makes, and RL with fewer solved tasks.
 
 Source: Li et al., 2025, arXiv:2505.19000.
 """

@@ -29,8 +29,8 @@ class ServerHost:
 
     Args:
         options: The options of the server as JSON, written by `options_to_json`.
-        previous_url: Address of the server whose place it takes, which it keeps if the port is on
-            this machine and becomes free; "" for the first one.
+        previous_url: Address of the server that this one replaces; "" if it replaces none. The new
+            server keeps the address if it is on the same machine and the port becomes free.
     """
 
     def __init__(self, options: str, previous_url: str) -> None:

@@ -253,7 +253,7 @@ def _bound_memory() -> None:
 
 
 def _end_after(seconds: float) -> None:
-    """Kill this process after so many seconds (0: never), should the parent be gone by then."""
+    """End this process after `seconds` (0: never), in case the parent process is gone by then."""
     if sys.platform != "win32":
         import signal
 

@@ -79,7 +79,7 @@ class VariedThoughts(PerRolloutReward):
 
 @component
 class EnoughWords(PerRolloutReward):
-    """1 if the thoughts have at least so many words, else 0.
+    """1 if the thoughts have at least `minimum` words, else 0.
 
     Args:
         minimum: Fewest words.

@@ -25,7 +25,7 @@ class DemonstrationBuffer:
     _index: Bm25 | None = field(default=None, compare=False, repr=False)
 
     def add(self, task: Task, scored: Sequence[Rollout]) -> None:
-        """Keep the correct answer of a group with the highest reward; of several, the first.
+        """Keep the first of a group's correct answers with the highest reward, if there is one.
 
         Args:
             task: The task of the group.

@@ -1,4 +1,4 @@
-"""Scores of a policy on demonstrations: how likely it finds their tokens."""
+"""Scores of a policy on demonstrations: the probabilities that it gives to their tokens."""
 
 import math
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ LOWER_IS_BETTER = frozenset({"nll", "perplexity"})
 
 @dataclass(frozen=True)
 class DemonstrationScores:
-    """Scores of held-out demonstrations under teacher forcing: each token follows the given ones.
+    """Scores of held-out demonstrations. Each token is predicted from the given tokens before it.
 
     Args:
         nll: Mean of -log pi over all tokens of the answers, in nats.

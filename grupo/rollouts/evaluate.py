@@ -93,7 +93,7 @@ class EvalResult:
         sampled: Mean over tasks of the fraction of sampled attempts that solve the task.
         pass_at_k: For each k, the estimated fraction of tasks solved at least once in k attempts.
         num_failed: Number of rollouts that could not be scored. A failed rollout counts as not
-            solved. A proportion is NaN if all rollouts failed from which it is computed.
+            solved. A proportion is NaN if it is computed from failed rollouts only.
         num_generated_actions: Number of tokens (or denoising steps) generated for all attempts.
         num_read_tokens: Number of tokens read for all attempts, see `Actor.read_tokens`. Attempts
             at one task read its prompt once. It is a cost, not a result: a text that two ranks
@@ -182,7 +182,7 @@ def evaluate(
     sampled_groups = run_rollouts(
         actor.fork("sampled"), env, tasks, num_attempts, turn_strategy, ranks
     )
-    # forks count in the same mapping
+    # the greedy and the sampling actor are forks, which add their tokens to the counts of `actor`
     own_counts = [sum(actor.generated_tokens.values()), sum(actor.read_tokens.values())]
     counts = exchange_json(ranks, own_counts, Phase.EVALUATION_ENDED, channel="generate")
     return scores_of_groups(

@@ -124,7 +124,7 @@ class History:
         self,
         step: int,
         groups: Iterable[Group],
-        keep_rules: Sequence[KeepRule] = (),
+        replay_rules: Sequence[KeepRule] = (),
         *,
         keep_demonstrations: bool = False,
     ) -> None:
@@ -136,7 +136,8 @@ class History:
         Args:
             step: Number of the step, from 0.
             groups: All groups that the step generated.
-            keep_rules: Rules that choose the replays of a task (`Requires.task_replays`).
+            replay_rules: Rules that choose the rollouts that stay in `task.replays`, such as
+                `Requires.replay_rules`.
             keep_demonstrations: Whether correct answers of the policy are kept.
         """
         self.num_steps = step + 1
@@ -148,8 +149,8 @@ class History:
             scored_group = _scored_group(step, scored)
             self.task_histories.append(group.task.key, scored_group)
             self.source_histories.append(group.task.source, scored_group)
-            if keep_rules:
-                self._keep_replays(group.task, scored, keep_rules)
+            if replay_rules:
+                self._keep_replays(group.task, scored, replay_rules)
             if keep_demonstrations:
                 self.demonstrations.add(group.task, scored)
 

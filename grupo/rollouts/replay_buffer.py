@@ -26,7 +26,7 @@ from grupo.storage.segments import SegmentFiles, Segments, SegmentsInMemory, fro
 REPLAY_BUFFER = "replay_buffer"  # name of the file, in a checkpoint, with the buffer's tensors
 # name, in the file, of the tensor with step, bytes and CRC-32 of each segment
 SEGMENT_CHECKSUMS = "written"
-# a number per action, for each row that the rollout was split into (one unless its context was cut)
+# numbers per action, one tuple for each row of the rollout; a rollout has one row for each context
 ValuesPerAction = tuple[tuple[float, ...], ...]
 
 
@@ -103,7 +103,9 @@ class ReplayBuffer:
     def append(
         self, step: int, lines: Sequence[bytes], priority: Tensor, *, is_writer: bool = True
     ) -> None:
-        """Add the rollouts of a step, and drop the oldest beyond the capacity, which is not 0.
+        """Add the rollouts of a step, and drop the oldest rollouts beyond the capacity.
+
+        A buffer with the capacity 0 must not get rollouts. All ranks call this.
 
         Args:
             step: Number of the step, from 0.

@@ -79,7 +79,10 @@ class StrategyAttempts:
         return [r.error for attempts in self.rollouts for r in attempts if r.error]
 
     def solved(self, success: Callable[[Rollout], bool]) -> np.ndarray:
-        """Whether each attempt solves its task, (rounds, tasks); not, if it could not be scored."""
+        """A matrix (rounds, tasks): 1 for an attempt that solves its task, else 0.
+
+        An attempt that could not be scored has not solved its task.
+        """
         return np.array([[float(success(r)) for r in attempts] for attempts in self.rollouts])
 
     def __add__(self, other: "StrategyAttempts") -> "StrategyAttempts":
@@ -98,7 +101,7 @@ class WithOwnUsage:
 
     Args:
         inner: The strategy.
-        usage: Receives the usage of its turns, which that of the environment's rewards is not in.
+        usage: Receives the usage of the strategy's turns, without the usage of reward functions.
     """
 
     inner: TurnStrategy
@@ -144,18 +147,19 @@ def attempt_tasks(
 ) -> StrategyAttempts:
     """Attempt every task once in each round.
 
-    A round has an actor of its own, whose prefix cache is empty: the prompt of a task is read once
-    for each answer, as when a single answer is wanted. What the prompts of several tasks begin with
-    is read once in a round.
+    A round has an actor of its own, whose prefix cache is empty. The prompt of a task is therefore
+    read once for each answer, as in a use that needs a single answer. A text with which the prompts
+    of several tasks begin is read once in a round.
 
     Args:
         policy: Generates the rollouts.
         env: The environment, which replies and scores.
         tasks: The tasks.
-        strategy: How the policy answers one observation.
+        strategy: Generates the response to one observation.
         rounds: Numbers of the rounds, from which their random streams are derived.
         key: Number from which the random streams are derived.
-        top_k: Sample among so many likeliest tokens; 1 is greedy, 0 leaves it to the policy.
+        top_k: Tokens are sampled among this number of likeliest tokens: 1 for greedy answers, 0 for
+            the policy's own setting.
         name: The strategy, for the progress.
         progress: Receives a call for each answer.
     """

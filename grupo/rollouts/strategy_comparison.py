@@ -21,21 +21,23 @@ from grupo.rollouts.strategy_attempts import (
 from grupo.rollouts.vote_curve import AttemptCurve, likeliest_curve, vote_curve
 from grupo.util.statistics import Interval, stratified_mean
 
-MAX_BASELINE_ATTEMPTS = 64  # of self-consistency; more tokens are compared with so many attempts
+# largest number of attempts of self-consistency: a strategy that costs more is compared with it
+MAX_BASELINE_ATTEMPTS = 64
 GREEDY, SINGLE = "greedy", "single attempts"
 
 
 @dataclass(frozen=True)
 class AtEqualTokens:
-    """The paired difference of a strategy to self-consistency with as many tokens.
+    """The paired difference between a strategy and self-consistency with the same tokens.
 
     Args:
-        attempts: Attempts of self-consistency with the tokens of the strategy; between two numbers,
-            both are mixed in that proportion.
-        is_cut: The strategy has more tokens than the largest measured number of attempts, or fewer
-            than one attempt: it is compared with that end of the curve.
+        attempts: Number of attempts that cost self-consistency as many tokens as the strategy. For
+            a fraction, the accuracies of the two nearest whole numbers are interpolated.
+        is_cut: True if the strategy costs fewer tokens than one attempt, or more than the largest
+            measured number of attempts. The strategy is then compared with one attempt, or with the
+            largest number.
         baseline: Accuracy of self-consistency.
-        difference: Accuracy of the strategy less that of self-consistency, paired by task.
+        difference: Accuracy of the strategy minus that of self-consistency, paired by task.
     """
 
     attempts: float
@@ -69,9 +71,9 @@ class StrategyResult:
         name: The strategy as the user spells it.
         solved: Fraction of attempts that solve their task, with its interval over tasks.
         tokens: Generated and read tokens per answer, by name.
-        details: Tokens by role, usage, seconds per answer and failed attempts; {} of a baseline
-            that is computed from the attempts of another one.
-        to_first: Difference to the first strategy, paired by task; None for the first itself.
+        details: Tokens by role, usage, seconds per answer and failed attempts; {} for a baseline
+            without attempts of its own.
+        to_first: Difference to the first strategy, paired by task; None for the first strategy.
         at_equal_tokens: Comparison with self-consistency; None for a baseline and for
             `single_response`, which is self-consistency with one attempt.
     """
@@ -112,9 +114,9 @@ class StrategyComparison:
         strategies: The strategies in the order in which they were given.
         greedy: The greedy answer.
         votes: Self-consistency by the number of attempts: 1, 2, 4, …
-        likeliest: Best-of-n by mean log-probability, for the same numbers.
+        likeliest: Best-of-n by mean log-probability, by the number of attempts, as in `votes`.
         num_tasks: Number of tasks.
-        rounds: Attempts of each strategy at each task.
+        rounds: Number of attempts of each strategy at each task.
         errors: Errors of attempts that could not be scored.
     """
 
@@ -153,15 +155,15 @@ def compare_strategies(
 ) -> StrategyComparison:
     """Attempt all tasks with every strategy and with the baselines.
 
-    The baselines are computed from single attempts, of which so many are generated that they have
-    the tokens of the most expensive strategy, at most `MAX_BASELINE_ATTEMPTS`.
+    The baselines are computed from single attempts at each task. Their number is such that they
+    cost the tokens of the most expensive strategy, but it is at most `MAX_BASELINE_ATTEMPTS`.
 
     Args:
         policy: Generates the rollouts.
         env: The environment, which replies and scores.
         tasks: The tasks.
         strategies: The strategies by name.
-        rounds: Attempts of each strategy at each task.
+        rounds: Number of attempts of each strategy at each task.
         success: Decides whether a rollout solves its task.
         extract: Finds the answers that self-consistency counts.
         key: Number from which the random streams are derived.
@@ -182,23 +184,12 @@ def compare_strategies(
     if needed > rounds:
         single += attempt(single_response, rounds=range(rounds, needed), name=SINGLE)
     curve = vote_curve(single, success, extract)
-    solved = {name: run.solved(success).mean(0) for name, run in runs.items()}
-    first = next(iter(solved))
+    is_single = {name: strategy is single_response for name, strategy in strategies.items()}
     return StrategyComparison(
-        tuple(
-            _result(
-                name,
-                run,
-                solved[name],
-                curve,
-                None if name == first else solved[first],
-                is_single=strategies[name] is single_response,
-            )
-            for name, run in runs.items()
-        ),
-        _of_run(GREEDY, greedy, greedy.solved(success).mean(0)),
-        _of_curve("Vote({n})", curve),
-        _of_curve("BestOf({n})", likeliest_curve(single, success)),
+        _results_of_runs(runs, success, curve, is_single),
+        _result_of_attempts(GREEDY, greedy, greedy.solved(success).mean(0)),
+        _results_of_curve("Vote({n})", curve),
+        _results_of_curve("BestOf({n})", likeliest_curve(single, success)),
         len(tasks),
         rounds,
         tuple(e for run in (greedy, single, *runs.values()) for e in run.errors),
@@ -206,12 +197,44 @@ def compare_strategies(
 
 
 def _attempts_needed(curve: AttemptCurve, runs: Iterable[StrategyAttempts]) -> int:
-    """Single attempts with the tokens of the most expensive strategy, within the limit."""
+    """The number of single attempts that cost the tokens of the most expensive strategy.
+
+    The number is at most `MAX_BASELINE_ATTEMPTS`.
+    """
     most = max(curve.attempts_for(sum(run.tokens_per_answer.values())) for run in runs)
     return min(MAX_BASELINE_ATTEMPTS, math.ceil(most))
 
 
-def _result(
+def _results_of_runs(
+    runs: Mapping[str, StrategyAttempts],
+    success: Callable[[Rollout], bool],
+    curve: AttemptCurve,
+    is_single: Mapping[str, bool],
+) -> tuple[StrategyResult, ...]:
+    """The result of each strategy, with its differences to the first one and to the curve.
+
+    Args:
+        runs: The attempts of each strategy, by its name.
+        success: Decides whether a rollout solves its task.
+        curve: The curve of self-consistency.
+        is_single: Whether a strategy is `single_response`, by its name.
+    """
+    solved = {name: run.solved(success).mean(0) for name, run in runs.items()}
+    first = next(iter(solved))
+    return tuple(
+        _compared_result(
+            name,
+            run,
+            solved[name],
+            curve,
+            None if name == first else solved[first],
+            is_single=is_single[name],
+        )
+        for name, run in runs.items()
+    )
+
+
+def _compared_result(
     name: str,
     run: StrategyAttempts,
     solved: np.ndarray,
@@ -220,8 +243,8 @@ def _result(
     *,
     is_single: bool,
 ) -> StrategyResult:
-    """The result of a strategy with its paired differences."""
-    result = _of_run(name, run, solved)
+    """The result of a strategy, with its paired differences to `first` and to the curve."""
+    result = _result_of_attempts(name, run, solved)
     to_first = None if first is None else stratified_mean([(solved - first).tolist()])
     if is_single:
         return replace(result, to_first=to_first)
@@ -236,7 +259,7 @@ def _result(
     return replace(result, to_first=to_first, at_equal_tokens=equal)
 
 
-def _of_run(name: str, run: StrategyAttempts, solved: np.ndarray) -> StrategyResult:
+def _result_of_attempts(name: str, run: StrategyAttempts, solved: np.ndarray) -> StrategyResult:
     """The result of attempts, without comparisons."""
     details = {
         "generated_by_role": dict(run.generated),
@@ -250,7 +273,7 @@ def _of_run(name: str, run: StrategyAttempts, solved: np.ndarray) -> StrategyRes
     )
 
 
-def _of_curve(form: str, curve: AttemptCurve) -> tuple[StrategyResult, ...]:
+def _results_of_curve(form: str, curve: AttemptCurve) -> tuple[StrategyResult, ...]:
     """Results of a curve at 1, 2, 4, … attempts, and at its end."""
     count = len(curve.solved)
     numbers = sorted({count, *(2**i for i in range(count.bit_length()))})

@@ -19,9 +19,9 @@ from grupo.util.errors import ConfigError
 class StatisticStore(Mapping[str, TaskHistory]):
     """The states of the statistics of each task, by the task's key.
 
-    A statistic has one state for each task: a fixed number of values, however many groups were
-    appended. A store without statistics is empty. A run has a second store, with the names of
-    sources (`Task.source`) as keys: its states cover the groups of all tasks of a source.
+    A statistic has one state for each task. The number of values in a state does not grow with the
+    number of groups. A store without statistics is empty. A run has a second store, with the names
+    of sources (`Task.source`) as keys: its states cover the groups of all tasks of a source.
 
     Args:
         statistics: The statistics whose states are stored.

@@ -10,15 +10,15 @@ from grupo.core.types import Rollout
 from grupo.rollouts.strategy_attempts import StrategyAttempts
 from grupo.rollouts.turns.choices import mean_logp
 
-NUM_ORDERS = 128  # about so many orders of the attempts are averaged over
+NUM_ORDERS = 128  # smallest number of orders of the attempts over which the accuracy is averaged
 
 
 @dataclass(frozen=True)
 class AttemptCurve:
     """The accuracy of a choice among the first n attempts, for every n, and its tokens.
 
-    The attempts are independent samples. For each n the accuracy is a mean over orders of the same
-    attempts, in which every attempt comes first equally often.
+    The attempts are independent samples. The accuracy for n is a mean over several orders of these
+    attempts. Over all orders, every attempt is the first one equally often.
 
     Args:
         solved: Mean accuracy (n, tasks) of the choice among 1, 2, … attempts.
@@ -39,7 +39,9 @@ class AttemptCurve:
         return {"generated": n * self.generated, "read": read}
 
     def attempts_for(self, tokens: float) -> float:
-        """The number of attempts that generate and read so many tokens; not limited to the curve.
+        """The number of attempts that generate and read this number of tokens.
+
+        The result may be a fraction, below 1, or beyond the end of the curve.
 
         >>> AttemptCurve(np.zeros((1, 1)), 10.0, 30.0, 0.0).attempts_for(70)
         4.0
@@ -47,10 +49,10 @@ class AttemptCurve:
         return 1 + (tokens - self.generated - self.read_first) / (self.generated + self.read_more)
 
     def solved_by(self, n: float) -> np.ndarray:
-        """Accuracy (tasks) of n attempts; between two numbers, of both in the same proportion.
+        """Accuracy (tasks) of n attempts, interpolated linearly between whole numbers.
 
         Args:
-            n: Number of attempts, cut to the ends of the curve.
+            n: Number of attempts; a number outside the curve counts as the nearest end.
         """
         position = min(max(n, 1.0), float(len(self.solved))) - 1
         low = int(position)
@@ -62,7 +64,7 @@ class AttemptCurve:
 def vote_curve(
     attempts: StrategyAttempts, success: Callable[[Rollout], bool], extract: Extractor
 ) -> AttemptCurve:
-    """The curve of `Vote(n, extract)` over whole attempts, from independent single attempts.
+    """The curve of `Vote(n, extract)`, computed from independent single attempts.
 
     Args:
         attempts: Single attempts.
@@ -76,7 +78,7 @@ def vote_curve(
 
 
 def likeliest_curve(attempts: StrategyAttempts, success: Callable[[Rollout], bool]) -> AttemptCurve:
-    """The curve of `BestOf(n, Likeliest())` over whole attempts, from single attempts."""
+    """The curve of `BestOf(n, Likeliest())`, computed from independent single attempts."""
     logp = [[mean_logp(Rollout(), r) for r in row] for row in attempts.rollouts]
     return _curve(attempts, success, lambda task, order: _largest([logp[i][task] for i in order]))
 
@@ -86,7 +88,14 @@ def _curve(
     success: Callable[[Rollout], bool],
     chosen: Callable[[int, Sequence[int]], Iterator[int]],
 ) -> AttemptCurve:
-    """The curve of a choice: `chosen(task, order)` has its position after 1, 2, … attempts."""
+    """The curve of a choice.
+
+    Args:
+        attempts: Single attempts.
+        success: Decides whether a rollout solves its task.
+        chosen: Returns, for a task and an order of its attempts, which position in the order is
+            chosen among the first attempt, among the first two attempts, and so on.
+    """
     solved = attempts.solved(success)
     num_attempts, num_tasks = solved.shape
     sums = np.zeros_like(solved)
@@ -112,7 +121,7 @@ def _orders(count: int) -> Iterator[Sequence[int]]:
 
 
 def _leaders(answers: Sequence[Hashable | None]) -> Iterator[int]:
-    """Index of `most_voted` among the first 1, 2, … answers.
+    """Yields the index that `most_voted` chooses among the first answer, the first two, and so on.
 
     >>> list(_leaders([None, "a", "b", "b"]))
     [0, 1, 1, 2]
@@ -131,7 +140,7 @@ def _leaders(answers: Sequence[Hashable | None]) -> Iterator[int]:
 
 
 def _largest(values: Sequence[float]) -> Iterator[int]:
-    """Index of the first largest value among the first 1, 2, … values.
+    """Yields the index of the largest value so far; of equal values, the index of the first.
 
     >>> list(_largest([1.0, 3.0, 3.0, 4.0]))
     [0, 1, 1, 3]

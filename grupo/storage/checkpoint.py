@@ -81,11 +81,11 @@ class Checkpoint:
     """The state of a run at the end of a step.
 
     Args:
-        step: The step.
+        step: Number of steps done.
         tensors: Mappings of tensors by name, such as "weights".
         data: JSON data. Floats are exact, NaN included; tuples come back as lists.
-        skipped_checkpoints: A message for each damaged newer checkpoint, and for a damaged file
-            `latest`, in whose place this one is used.
+        skipped_checkpoints: A message for each damaged checkpoint that was tried before this one,
+            and for a damaged file `latest`.
     """
 
     step: int
@@ -140,8 +140,10 @@ def save(
     return saved
 
 
-def load(folder: Path, check: Callable[[Checkpoint], None] = lambda checkpoint: None) -> Checkpoint:
-    """Load the checkpoint that `latest` names if it verifies, else the newest one that does.
+def load_newest(
+    folder: Path, check: Callable[[Checkpoint], None] = lambda checkpoint: None
+) -> Checkpoint:
+    """Load the checkpoint that `latest` names if it is intact, else the newest intact one.
 
     Args:
         folder: The folder of the run's checkpoints.
@@ -149,12 +151,12 @@ def load(folder: Path, check: Callable[[Checkpoint], None] = lambda checkpoint: 
 
     Raises:
         NoCheckpoint: The folder has no checkpoints.
-        CorruptRun: None of its checkpoints verifies.
+        CorruptRun: The folder has checkpoints, and none is intact.
     """
     candidates, problems = _candidates(folder)
     for path in candidates:
         try:
-            checkpoint = load_verified(path)
+            checkpoint = load_single(path)
             _check(checkpoint, path, check)
         except InvalidCheckpoint as problem:
             problems.append(str(problem))
@@ -264,8 +266,15 @@ def _check(checkpoint: Checkpoint, path: Path, check: Callable[[Checkpoint], Non
         raise InvalidCheckpoint(f"{path.name}: {problem}") from problem
 
 
-def load_verified(path: Path) -> Checkpoint:
-    """Load one checkpoint; raises `InvalidCheckpoint` if any of its bytes is damaged."""
+def load_single(path: Path) -> Checkpoint:
+    """Load the checkpoint in this folder.
+
+    Args:
+        path: The folder of the checkpoint.
+
+    Raises:
+        InvalidCheckpoint: A file is missing or damaged, or the checkpoint is of another step.
+    """
     written = manifest.verify_files(path)
     if written.step != checkpoint_dirs.step_and_repeat(path)[0]:
         raise InvalidCheckpoint(f"{path.name}: holds step {written.step}, of another folder")

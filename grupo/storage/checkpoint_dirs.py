@@ -18,7 +18,14 @@ _NAME = re.compile(r"step-(\d{8,18})(?:\.(\d{1,9}))?", re.ASCII)
 
 
 def folder_name(step: int, repeat: int = 0) -> str:
-    """Name of the folder of a step's checkpoint; `repeat` counts earlier saves of the same step.
+    """Name of the folder of a step's checkpoint.
+
+    A run that resumes before a damaged checkpoint trains that checkpoint's step again. The new
+    checkpoint gets a folder with another `repeat`, until the old folder is removed.
+
+    Args:
+        step: Number of steps done.
+        repeat: The smallest number from 0 that makes the name new.
 
     >>> folder_name(12), folder_name(12, 1)
     ('step-00000012', 'step-00000012.1')

@@ -8,7 +8,10 @@ from grupo.rollouts.evaluate import EvalResult
 
 
 class Callback(Protocol):
-    """Receives the events of a run; a callback does not influence the run."""
+    """Receives the events of a run; with several ranks, only those of rank 0.
+
+    A callback does not change the results of a run. An exception of a callback ends the run.
+    """
 
     def on_train_begin(self, recipe: Recipe, step: int) -> None:
         """The run starts, or resumes after `step` steps."""
@@ -19,7 +22,10 @@ class Callback(Protocol):
         ...
 
     def on_evaluate(self, label: str, result: EvalResult) -> None:
-        """The evaluation tasks were attempted; `label` is "before", "after" or "step N"."""
+        """The evaluation tasks were attempted; `label` is "before", "after" or "step N".
+
+        The event of "step N" precedes `on_step_end` of the step.
+        """
         ...
 
     def on_step_end(self, step: int, metrics: Mapping[str, float]) -> None:

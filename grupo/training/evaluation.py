@@ -69,8 +69,8 @@ def demonstration_scores(
     sums = {"logp": 0.0, "top1": 0.0}  # `top1` is 1 where the token is the likeliest one
     num_tokens = 0
     for start in range(0, len(tasks), TASKS_AT_ONCE):
-        some_tasks = tasks[start : start + TASKS_AT_ONCE]
-        groups = _read_demonstrations(policy, sampler, env, some_tasks)
+        tasks_in_memory = tasks[start : start + TASKS_AT_ONCE]
+        groups = _read_demonstrations(policy, sampler, env, tasks_in_memory)
         groups = [group for group in groups if group.rollouts]
         if not groups:
             continue

@@ -91,7 +91,8 @@ class Learner:
             seconds of its first execution, so that schedules and the end of the run stay the same.
 
     Raises:
-        ConfigError: The tasks do not fit the policy, the method or the environment.
+        ConfigError: The tasks do not fit the policy, the method or the environment. Raised at
+            construction.
     """
 
     def __init__(
@@ -117,30 +118,8 @@ class Learner:
         # the check needs a policy that generates text; an image policy has no chat tokenizer
         if hasattr(self.policy, "chat_tokenizer"):
             self.reward_messages = tuple(check_reward_functions(recipe.env, self.tasks[0]))
-        method = recipe.method
-        heads = self.policy.attach_heads(method.requires.heads)
-        self.aux_models = self.policy.attach_aux_models(
-            method.requires.all_signals, method.reference, recipe.aux_models
-        )
-        parameters, embeddings = self.policy.parameters(), self.policy.embeddings()
-        optimizers = {OPTIMIZER: recipe.optimizer(parameters, embeddings)}
-        if method.requires.heads:
-            optimizers[AUX_HEAD_OPTIMIZER] = recipe.aux_head_optimizer(head_parameters(heads))
-        self.state = State(
-            self.policy,
-            optimizers,
-            self.aux_models,
-            self.tasks,
-            history=History(
-                task_histories=StatisticStore(method.requires.task_statistics),
-                source_histories=StatisticStore(method.requires.source_statistics),
-            ),
-            replay_buffer=ReplayBuffer(
-                capacity=method.requires.replay_buffer, segments=segments or SegmentsInMemory()
-            ),
-            ema_weights=recipe.ema.initial(self.policy.weights()) if recipe.ema else {},
-            step_durations=step_durations,
-        )
+        self.state = self._initial_state(segments or SegmentsInMemory(), step_durations)
+        self.aux_models = self.state.aux_models
         self.rollout_queue = self.state.rollout_queue
         self.step_generator = StepGenerator(
             recipe, self.policy, self.tasks, self.rollout_queue, ranks
@@ -152,6 +131,34 @@ class Learner:
         if self.steps_ahead:
             self.policy.generate_from_weight_copy()
         share_inference_servers(self.policy, ranks)
+
+    def _initial_state(self, segments: Segments, step_durations: StepDurations) -> State:
+        """Attach the auxiliary heads and models to the policy, and return the run's first state.
+
+        The method declares what the state needs: heads, models, statistics and a replay buffer.
+        """
+        recipe, policy = self.recipe, self.policy
+        method, requires = recipe.method, recipe.method.requires
+        heads = policy.attach_heads(requires.heads)
+        aux_models = policy.attach_aux_models(
+            requires.all_signals, method.reference, recipe.aux_models
+        )
+        optimizers = {OPTIMIZER: recipe.optimizer(policy.parameters(), policy.embeddings())}
+        if requires.heads:
+            optimizers[AUX_HEAD_OPTIMIZER] = recipe.aux_head_optimizer(head_parameters(heads))
+        return State(
+            policy,
+            optimizers,
+            aux_models,
+            self.tasks,
+            history=History(
+                task_histories=StatisticStore(requires.task_statistics),
+                source_histories=StatisticStore(requires.source_statistics),
+            ),
+            replay_buffer=ReplayBuffer(capacity=requires.replay_buffer, segments=segments),
+            ema_weights=recipe.ema.initial(policy.weights()) if recipe.ema else {},
+            step_durations=step_durations,
+        )
 
     def step(self) -> TrainStepResult:
         """Generate and score groups, compute advantages, update the policy, and record the step."""
@@ -194,7 +201,7 @@ class Learner:
         # times differ between ranks, and schedules and controllers may read them
         step_metrics = broadcast_from_rank_0(self.ranks, step_metrics, Phase.STEP_ENDED)
         kl = measured_kl(self.recipe_of_step(step).early_stopping, step_metrics)
-        # in `method` the controllers are replaced by numbers; `recipe.method` has the controllers
+        # the state reads the controllers of a method; in `method`, numbers have replaced them
         self.state.record_step(collected.sampled_groups, step_metrics, recipe.method, kl)
         kill_point("step/recorded")
         return TrainStepResult(collected, batch, step_metrics, signals, tuple(self.step_messages))
@@ -204,7 +211,7 @@ class Learner:
         stopwatch = Stopwatch()
         # first finish the rollouts that are generated ahead: the engine gets other weights
         self.rollout_queue.wait_all()
-        # weights that an optimizer averages are evaluated; those of `recipe.ema` are not
+        # the averages of an averaging optimizer are evaluated; the average of `recipe.ema` is not
         optimizers = self.state.optimizers.values()
         with use_averaged_weights(*optimizers), count_external_usage() as own_usage:
             self.policy.sync_weights(self.policy.weight_sync.snapshot(), self.state.step)

@@ -69,7 +69,8 @@ def resume_training(run: str | Path, callback: Callback = NullCallback()) -> dic
         The contents of `summary.json`.
 
     Raises:
-        ConfigError: The folder holds no run, or a run whose recipe had objects in memory.
+        ConfigError: The folder holds no run. Or the recipe had objects that `recipe.json` cannot
+            store, such as a model in memory.
     """
     trainer = reopen_trainer(Path(run), callback, launched_ranks())
     with trainer.lock:
@@ -107,7 +108,7 @@ def create_trainer(
 def reopen_trainer(
     run: Path, callback: Callback = NullCallback(), ranks: Ranks = SINGLE_RANK
 ) -> Trainer:
-    """Return the trainer of an existing run, in the state before the first step.
+    """Return the trainer of an existing run. Its state is that of a run before the first step.
 
     `Trainer.restore` then restores the state of the newest checkpoint.
     """

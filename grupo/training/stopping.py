@@ -26,7 +26,8 @@ class StopInputs:
         step: Number of steps done.
         eval_scores: Scores of each evaluation, by its label.
         generated_tokens: Number of tokens generated for training, without evaluations.
-        training_seconds: Seconds of all steps. A repeated step counts as in its first execution.
+        training_seconds: Seconds of all steps. A step that is repeated after a resume has the
+            seconds of its first execution, so that a resume does not change the end of the run.
         kl: KL divergence of the last step, in nats per token; NaN if it was not measured.
     """
 
@@ -44,11 +45,11 @@ class StopInputs:
 
 
 def stop_reason(recipe: Recipe, progress: StopInputs) -> str:
-    """Why a run ends, including the field of the recipe that is the reason; "" if it continues.
+    """The reason for which a run ends, with the recipe's field; "" if the run continues.
 
     Args:
         recipe: The recipe of the run.
-        progress: The progress of the run.
+        progress: The numbers after the last step.
     """
     if progress.step >= recipe.max_steps:
         return f"max_steps is {recipe.max_steps}"

@@ -36,8 +36,8 @@ class Trainer:
     Args:
         learner: Runs the steps.
         run_folder: The folder of the run.
-        lock: The lock of the run folder. The trainer only stores it; the caller holds the lock by a
-            `with` block. A rank that only reads the folder gets `nullcontext()` instead.
+        lock: The lock of the run folder. The trainer only stores the lock; the caller holds it by
+            `with trainer.lock`. A rank that only reads the folder gets `nullcontext()` instead.
         callback: Receives the events of the run.
     """
 
@@ -57,8 +57,8 @@ class Trainer:
         self.state = learner.state
         self.has_reported_error = False
         self.ranks = learner.ranks  # `ranks.rank` is this process; rank 0 writes the files
-        # Of several ranks, rank 0 reports in this file where each rank is. A run with one rank
-        # deletes the file of an earlier start with several ranks.
+        # With several ranks, rank 0 writes the phase of each rank into this file. A run with one
+        # rank deletes the file of an earlier start with several ranks.
         with explain_disk_errors("The run is not started"):
             self.ranks.start_rank_report(run_folder.folder / RANK_REPORT_FILE)
 
@@ -108,7 +108,7 @@ class Trainer:
             self.callback.on_message(message)
         self.state.restore(checkpoint)
         if checkpoint.data["fingerprint"] != self.run_folder.recipe_fingerprint:
-            self.state.reopen()  # the checkpoint is from before the run was extended
+            self.state.extend()  # the checkpoint is from before the run was extended
 
     def summary(self) -> dict[str, Any]:
         """Return the contents of `summary.json`."""

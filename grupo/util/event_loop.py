@@ -153,28 +153,11 @@ def run_coroutine(coroutine: Coroutine[Any, Any, T], stop: Future[None] | None =
     interrupted = Future[None]()
     result = Future[T]()
 
-    async def main() -> T:
-        loop = running_rollout_loop()
-        task = asyncio.current_task()
-        assert task
-
-        def cancel(_: Future[None]) -> None:
-            with suppress(RuntimeError):  # the loop has already ended
-                loop.call_soon_threadsafe(task.cancel)
-
-        interrupted.add_done_callback(cancel)
-        if stop:
-            stop.add_done_callback(cancel)
-        try:
-            return await coroutine
-        except BaseException:
-            loop.has_failed = True
-            raise
-
     def run_loop() -> None:
+        stops = [interrupted, stop] if stop else [interrupted]
         try:
             with asyncio.Runner(loop_factory=partial(RolloutLoop, jobs)) as runner:
-                value = runner.run(main())
+                value = runner.run(_await_unless_stopped(coroutine, stops))
             result.set_result(value)  # not before the loop is closed, which may raise
         except BaseException as error:
             result.set_exception(error)
@@ -196,6 +179,27 @@ def run_coroutine(coroutine: Coroutine[Any, Any, T], stop: Future[None] | None =
             execute_jobs()  # the coroutine may still clean up
         raise
     return result.result()
+
+
+async def _await_unless_stopped(
+    coroutine: Coroutine[Any, Any, T], stops: Sequence[Future[None]]
+) -> T:
+    """Await a coroutine as the main task of the loop; cancel the task if one of `stops` is done."""
+    loop = running_rollout_loop()
+    task = asyncio.current_task()
+    assert task
+
+    def cancel(_: Future[None]) -> None:
+        with suppress(RuntimeError):  # the loop has already ended
+            loop.call_soon_threadsafe(task.cancel)
+
+    for stop in stops:
+        stop.add_done_callback(cancel)
+    try:
+        return await coroutine
+    except BaseException:
+        loop.has_failed = True
+        raise
 
 
 def _wait_for_job(jobs: Jobs) -> Callable[[], None] | None:

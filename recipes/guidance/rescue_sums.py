@@ -53,20 +53,20 @@ from grupo.recipe import Recipe
 from grupo.rewards.base import PerRolloutReward
 from grupo.rollouts.samplers import (
     AtHintLevel,
-    Attempt,
     DistilledDrafts,
     GroupSampler,
     LeveledHint,
     LikeliestDrafts,
     Rescue,
+    RescueAttempt,
     Rewritten,
     TeacherFeedback,
     WithRecitedRescues,
     with_hint,
 )
 from grupo.rollouts.samplers.hints import append_to_prompt
-from grupo.rollouts.samplers.kept_answers import replace_all
-from grupo.rollouts.samplers.rescue import AttemptPrompts, GenerationPrompt
+from grupo.rollouts.samplers.merge_rules import replace_all
+from grupo.rollouts.samplers.rescue import GenerationPrompt, RescuePrompts
 from grupo.rollouts.samplers.rewritten import PART
 from grupo.rollouts.samplers.teacher_feedback import TEACHER_ROLE
 from grupo.tasks.digit_sums import (
@@ -156,7 +156,7 @@ class SolvedParts:
 
     additions: PositiveInt = CAREFUL
 
-    async def __call__(self, group: Group, env: Env, actor: Actor) -> AttemptPrompts:
+    async def __call__(self, group: Group, env: Env, actor: Actor) -> RescuePrompts:
         (letter, total), *rest = group.task.columns["terms"].items()
         hint = f"{HINT_PREFIX}{START}{letter}{total} "
         for start in range(0, len(rest), self.additions):
@@ -165,12 +165,12 @@ class SolvedParts:
             working = (await actor.fork("part", start)(Rollout(), shorter)).text
             totals = re.findall(f"{TOTAL}([0-9])", working)
             if len(totals) != len(part):
-                return AttemptPrompts()
+                return RescuePrompts()
             words = zip(part, totals, strict=True)
             hint += "".join(f"{letter}{digit}{TOTAL}{total} " for (letter, digit), total in words)
             total = totals[-1]
         streams = tuple((DECOMPOSED, i) for i in range(len(group.rollouts)))
-        return AttemptPrompts((GenerationPrompt(append_to_prompt(group.task, hint), streams),))
+        return RescuePrompts((GenerationPrompt(append_to_prompt(group.task, hint), streams),))
 
 
 def shorter_sum(working: str) -> str:
@@ -188,10 +188,10 @@ GRPO = grpo(GROUP_SIZE, kl_coef=0.0)
 PLAIN = GroupSampler(GROUP_SIZE)
 SAGE = sage_self_hint(GROUP_SIZE)
 SELF_HINTED = tuple(
-    Attempt(replace(SELF_HINT, level=level), replace_all, source="with_self_hint")
+    RescueAttempt(replace(SELF_HINT, level=level), replace_all, source="with_self_hint")
     for level in (1, 2, 3)
 )
-DECOMPOSITION = Rescue(PLAIN, (Attempt(SolvedParts(), replace_all, source=DECOMPOSED),))
+DECOMPOSITION = Rescue(PLAIN, (RescueAttempt(SolvedParts(), replace_all, source=DECOMPOSED),))
 FEEDBACK = TeacherFeedback(GROUP_SIZE, share=Linear(0.1, 0.01), request="")
 REWRITTEN = Rewritten(
     PLAIN, simplify=HINT_PREFIX + START, vary=HINT_PREFIX + START, parse=shorter_sum

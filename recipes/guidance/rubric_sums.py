@@ -37,8 +37,8 @@ from grupo.methods.rgr_grpo import MEETS_ALL, rgr_grpo
 from grupo.recipe import Recipe
 from grupo.rewards.checked_rubric import CheckedRubric
 from grupo.rewards.judges.rubric_items import RubricColumn
-from grupo.rollouts.samplers import AllIncorrect, Attempt, GroupSampler, Rescue
-from grupo.rollouts.samplers.kept_answers import best_replaces_worst
+from grupo.rollouts.samplers import AllIncorrect, GroupSampler, Rescue, RescueAttempt
+from grupo.rollouts.samplers.merge_rules import best_replaces_worst
 from grupo.rollouts.samplers.refinement import FailedItems, RefineBest
 from grupo.rollouts.samplers.trained_prompts import plain_prompt
 from grupo.tasks.base import LazyTasks
@@ -96,7 +96,7 @@ RUBRIC = SingleTurn((RewardTerm("rubric", REWARD),))
 SAMPLER = Rescue(
     GroupSampler(GROUP_SIZE),
     (
-        Attempt(
+        RescueAttempt(
             RefineBest(FirstLackingStep(), HINT_PREFIX + "{items}"),
             best_replaces_worst,
             plain_prompt,

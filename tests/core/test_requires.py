@@ -17,19 +17,19 @@ def test_merging_unites_names_and_takes_the_strictest_flags():
     left = Requires(
         signals=("a",),
         heads=(HEAD,),
-        task_replays=(BestAndWorst(),),
+        replay_rules=(BestAndWorst(),),
         demonstrations=2,
         whole_batch=True,
     )
     right = Requires(
-        signals=("b",), recomputed_signals=("c",), heads=(HEAD,), task_replays=(BestAndWorst(3),)
+        signals=("b",), recomputed_signals=("c",), heads=(HEAD,), replay_rules=(BestAndWorst(3),)
     )
     merged = left | right
     assert merged == Requires(
         signals=("a", "b"),
         recomputed_signals=("c",),
         heads=(HEAD,),
-        task_replays=(BestAndWorst(1), BestAndWorst(3)),
+        replay_rules=(BestAndWorst(1), BestAndWorst(3)),
         demonstrations=2,
         whole_batch=True,
     )
@@ -58,7 +58,7 @@ def test_a_misspelt_field_is_an_error():
         ({"columns": (3,)}, "columns: 3 is no name"),
         ({"heads": ("value",)}, "heads: 'value' is no auxiliary head"),
         ({"heads": (HEAD, LinearHead("value", 1.0))}, "heads: two have one name"),
-        ({"task_replays": (1,)}, "task_replays: 1 is no rule. Allowed: BestAndWorst"),
+        ({"replay_rules": (1,)}, "replay_rules: 1 is no rule. Allowed: BestAndWorst"),
         ({"demonstrations": -1}, "demonstrations: -1. Allowed: a whole number"),
         ({"whole_batch": ("x",)}, "whole_batch: .*Allowed: True or False"),
     ],

@@ -31,7 +31,7 @@ from grupo.pipeline import Stage
 from grupo.rewards import ChatEndpoint, ExactMatch, TagFormat
 from grupo.rewards.judges import RubricItem, YesNo
 from grupo.rollouts.curricula import ShuffledTasks
-from grupo.rollouts.samplers import Attempt, GroupSampler, HintColumn
+from grupo.rollouts.samplers import GroupSampler, HintColumn, RescueAttempt
 from grupo.storage import strict_json
 from grupo.tasks import Between, DatasetTasks, ReasoningGym
 from grupo.tasks.labelled_pictures import LabelledDigits
@@ -109,7 +109,7 @@ VALUES: Mapping[str, Any] = {
     "selection": Between("pass_rate", 0.2, 0.6),
     "shares": (("sft", 0.25), ("dpo", 0.75)),
     "build_prompts": HintColumn(),
-    "attempts": (Attempt(HintColumn()),),
+    "attempts": (RescueAttempt(HintColumn()),),
     "stages": (Stage("sft", RECIPE),),
     "recipe": RECIPE,
 }

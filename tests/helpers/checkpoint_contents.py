@@ -34,7 +34,7 @@ def save(folder: Path, step: int, *, version: int | None = None, **more: Any) ->
 
 def loaded(folder: Path) -> Checkpoint:
     """The loaded checkpoint, after a check that all of it belongs to one version."""
-    found = checkpoint.load(folder)
+    found = checkpoint.load_newest(folder)
     assert found.data == data(version(found))
     expected = tensors(version(found))
     assert {name: set(tree) for name, tree in found.tensors.items()} == {

@@ -11,7 +11,7 @@ from tests.helpers import checkpoint_contents
 
 def outcome(run: Path) -> dict[str, Any]:
     """The last checkpoint, journals and summary of a run, without times."""
-    saved = checkpoint.load(run / "checkpoints")
+    saved = checkpoint.load_newest(run / "checkpoints")
     lines = (run / "metrics.jsonl").read_text().splitlines()
     summary = strict_json.from_json((run / "summary.json").read_text())
     # times, and lengths of journals with times

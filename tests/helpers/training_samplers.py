@@ -21,7 +21,6 @@ from grupo.methods.vade import vade
 from grupo.rollouts.curricula import SourceBandit
 from grupo.rollouts.samplers import (
     AnytimeBudgets,
-    Attempt,
     EarlyExits,
     EntropyBranching,
     FirstTurnTree,
@@ -29,6 +28,7 @@ from grupo.rollouts.samplers import (
     GroupSampler,
     ResampleUntilInformative,
     Rescue,
+    RescueAttempt,
     SegmentTree,
     SolvedExamples,
     SplitGroup,
@@ -37,7 +37,7 @@ from grupo.rollouts.samplers import (
     with_hint,
     with_scaffold,
 )
-from grupo.rollouts.samplers.kept_answers import replace_all
+from grupo.rollouts.samplers.merge_rules import replace_all
 from grupo.rollouts.turns import ChunkedThinking, ThinkingBudget
 from grupo.tasks import FromFunction
 from tests.helpers.training_components import (
@@ -122,7 +122,7 @@ SAMPLED: Mapping[str, Mapping[str, Any]] = {
     },
     "exemplified": {
         "method": METHOD.replace(
-            sampler=Rescue(GroupSampler(4), (Attempt(SolvedExamples(2), replace_all),))
+            sampler=Rescue(GroupSampler(4), (RescueAttempt(SolvedExamples(2), replace_all),))
         ),
         "env": env_with_reward(coarse),
         "tasks": FromFunction(similar_tasks),

@@ -92,7 +92,7 @@ def test_the_first_rollout_is_replaced_before_the_history_keeps_the_groups_own()
         values = [1.0, *[0.0] * 7] if step == 0 else [0.0] * 8
         drawn = Group(history.with_replays(TASK), group(*values, first_key=8 * step).rollouts)
         trained = replayed(drawn)
-        history.append_groups(step, [drawn], METHOD.requires.task_replays)
+        history.append_groups(step, [drawn], METHOD.requires.replay_rules)
         later = map(str, range(8 * step + 1, 8 * step + 8))
         assert [r.text for r in trained[0].rollouts] == ["0", *later]
     assert [r.text for r in history.with_replays(TASK).replays] == ["0"]  # it is stored once
@@ -110,7 +110,7 @@ def test_stored_successes_are_drawn_alike_and_by_the_names_of_streams():
 def test_a_restored_history_replays_the_same_rollout():
     history = History()
     stored = Group(TASK, tuple(rollout(1.0, key) for key in range(12)))
-    history.append_groups(0, [stored], METHOD.requires.task_replays)
+    history.append_groups(0, [stored], METHOD.requires.replay_rules)
     data = json.loads(json.dumps(history.to_data()))
     restored = History.from_data(data, history.tensors())
     failed = [group(*[0.0] * 8, first_key=100 * i).rollouts for i in range(1, 6)]
@@ -139,4 +139,4 @@ def test_the_defaults_are_those_of_the_release():
     assert METHOD.advantage == Method().advantage
     assert METHOD.requires.all_signals == {"logp@current"}
     assert METHOD.requires.reward_terms == {"env_reward"}
-    assert METHOD.replace(filter=keep_all).requires.task_replays == ()
+    assert METHOD.replace(filter=keep_all).requires.replay_rules == ()

@@ -9,7 +9,7 @@ import pytest
 from grupo.config.validate import check_component_tasks
 from grupo.core.types import Response, RewardResult, Task
 from grupo.methods.ghpo import LEAD_IN, ghpo
-from grupo.rollouts.samplers import Attempt, GroupSampler, HintColumn, Rescue
+from grupo.rollouts.samplers import GroupSampler, HintColumn, Rescue, RescueAttempt
 from grupo.testing.batches import make_batch
 from grupo.util.errors import ConfigError
 
@@ -85,7 +85,7 @@ def test_hint_that_holds_the_answer_may_be_rejected():
     leaking = Task("t", "q", "7", columns={"solution": "3 + 4 = 7, so 7"})
     for fraction, leaks in ((0.25, False), (0.75, True)):
         ask = HintColumn("solution", fraction=fraction, reject_leaks=True)
-        sampler = Rescue(GroupSampler(2), (Attempt(ask),))
+        sampler = Rescue(GroupSampler(2), (RescueAttempt(ask),))
         if leaks:
             with pytest.raises(ConfigError, match="contains its answer, '7'"):
                 check_component_tasks(sampler, [leaking])

@@ -10,20 +10,20 @@ from grupo.algo.losses import Clip
 from grupo.algo.minibatches import Updates
 from grupo.core.types import Group, Rollout, Task
 from grupo.methods.knapsack_rl import knapsack_rl
-from grupo.rollouts.curricula import CurriculumRequest, Knapsack, ShuffledTasks, expected_gain
+from grupo.rollouts.curricula import CurriculumRequest, Knapsack, ShuffledTasks, task_gain
 from grupo.rollouts.history import History
 from grupo.rollouts.task_history import StatisticStore
 from grupo.util.errors import ConfigError
 
 
 def value(n, p):
-    return (1 - p**n - (1 - p) ** n) * expected_gain(p)
+    return (1 - p**n - (1 - p) ** n) * task_gain(p)
 
 
 def test_value_of_attempt():
-    assert value(2, 0.5) / expected_gain(0.5) == 0.5
-    assert value(8, 0.1) / expected_gain(0.1) == pytest.approx(0.5695, abs=1e-4)
-    assert (expected_gain(0.1), expected_gain(0.5)) == (pytest.approx(0.081), 0.125)
+    assert value(2, 0.5) / task_gain(0.5) == 0.5
+    assert value(8, 0.1) / task_gain(0.1) == pytest.approx(0.5695, abs=1e-4)
+    assert (task_gain(0.1), task_gain(0.5)) == (pytest.approx(0.081), 0.125)
 
 
 def test_hard_task_receives_more_attempts():

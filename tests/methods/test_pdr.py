@@ -129,16 +129,16 @@ def test_a_workspace_is_cut_to_its_tokens_and_shared_by_the_group():
 
 def test_half_of_the_groups_have_a_workspace_and_the_others_are_ordinary():
     sampler = DistilledDrafts(2, drafts=2, max_tokens=3)
-    operators = 0
+    num_workspaces = 0
     for key in range(100):
         actor = replace(script(dice), key=key)
         group = asyncio.run(sampler(TASK, Once(), actor))
-        is_operator = group.rollouts[0].reward_terms["operator"]
-        operators += is_operator
+        has_workspace = group.rollouts[0].reward_terms["has_workspace"]
+        num_workspaces += has_workspace
         plain = asyncio.run(GroupSampler(2)(TASK, Once(), replace(script(dice), key=key)))
-        assert (texts(group) == texts(plain)) or is_operator
+        assert (texts(group) == texts(plain)) or has_workspace
         assert [streams(r) for r in group.rollouts] == [streams(r) for r in plain.rollouts]
-    assert operators / 100 == pytest.approx(0.5, abs=0.16)
+    assert num_workspaces / 100 == pytest.approx(0.5, abs=0.16)
 
 
 def test_a_summary_has_at_most_the_tokens_of_the_workspace():

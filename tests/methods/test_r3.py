@@ -93,9 +93,9 @@ def test_hinted_rollouts_are_compared_with_each_other():
 def test_default_hyperparameters():
     assert r3(max_length=9).sampler == WithReflection(GroupSampler(8), 0.25)
     assert r3(max_length=9).filter == Replay(1)
-    assert r3(max_length=9, num_replays=3).requires.task_replays == (
+    assert r3(max_length=9, num_replays=3).requires.replay_rules == (
         BestAndWorst(1),
         BestAndWorst(3),
     )
-    assert Method().requires.task_replays == ()
+    assert Method().requires.replay_rules == ()
     assert r3(max_length=9).requires.all_signals == {"entropy", "off_context", "logp@ref"}

@@ -52,7 +52,7 @@ KEPT = scaf_grpo(warmup_fraction=0.0).replace(
 HELPED = {
     "guide": guide_grpo().replace(sampler=with_hint(GroupSampler(8), prefix_text="")),
     "scaf": KEPT.replace(
-        sampler=with_scaffold(GroupSampler(8), 2.0, prefix_text="", reprompt=plain_prompt)
+        sampler=with_scaffold(GroupSampler(8), 2.0, prefix_text="", training_prompt=plain_prompt)
     ),
     "critique": critique_grpo(3).replace(sampler=with_critique(GroupSampler(8), critique, "!")),
 }

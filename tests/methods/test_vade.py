@@ -7,7 +7,7 @@ import pytest
 from grupo.core.batch import TaskHistory
 from grupo.core.types import Group, Rollout, Task
 from grupo.methods.vade import vade
-from grupo.rollouts.curricula import CurriculumRequest, Thompson, expected_gain, next_tasks
+from grupo.rollouts.curricula import CurriculumRequest, Thompson, next_tasks, task_gain
 from grupo.rollouts.history import History
 from grupo.rollouts.task_history import StatisticStore
 
@@ -30,11 +30,11 @@ def test_counts_decay_per_group_and_per_step():
 
 
 def test_mostly_failing_tasks_have_highest_value():
-    assert [expected_gain(p) for p in (0.5, 0.9, 0.05)] == pytest.approx(
+    assert [task_gain(p) for p in (0.5, 0.9, 0.05)] == pytest.approx(
         [0.125, 0.009, 0.0451], abs=1e-4
     )
-    assert expected_gain(1 / 3) == pytest.approx(0.1481, abs=1e-4)
-    assert max(range(101), key=lambda i: expected_gain(i / 100)) == 33
+    assert task_gain(1 / 3) == pytest.approx(0.1481, abs=1e-4)
+    assert max(range(101), key=lambda i: task_gain(i / 100)) == 33
 
 
 def empty_history(num_tasks_drawn=0):

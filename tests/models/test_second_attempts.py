@@ -85,7 +85,7 @@ def test_replayed_rollouts_keep_tokens_and_old_logp(policy):
     history, replay = History(), Replay(1)
     early = sample_group(policy, GroupSampler(2))
     right = Group(TASK, tuple(_with_reward(r, i) for i, r in enumerate(early.rollouts)))
-    history.append_groups(0, [right], keep_rules=replay.requires.task_replays)
+    history.append_groups(0, [right], replay_rules=replay.requires.replay_rules)
     task = History.from_data(history.to_data(), history.tensors()).with_replays(TASK)
     (joined,) = replay([Group(task, run_coroutine(_new_group(policy)).rollouts)])
     *_, old = joined.rollouts

@@ -25,7 +25,7 @@ def test_the_stages_of_ghpo_never_show_the_answer():
     for task in TASKS:
         for attempt in SUMS.METHODS["GHPO"].sampler.attempts:
             fraction = attempt.build_prompts.fraction
-            assert attempt.reprompt is keep_generation_prompt
+            assert attempt.training_prompt is keep_generation_prompt
             shown = task.columns["solution"][: round(fraction * len(task.columns["solution"]))]
             assert "is" not in shown
             assert not leaks_answer(task, shown)
@@ -34,7 +34,7 @@ def test_the_stages_of_ghpo_never_show_the_answer():
 def test_the_oracle_is_trained_without_its_hint():
     sampler = SUMS.METHODS["oracle hint"].sampler
     assert isinstance(sampler, Rescue)
-    assert sampler.attempts[0].reprompt is plain_prompt
+    assert sampler.attempts[0].training_prompt is plain_prompt
     assert SUMS.METHODS["oracle hint"].replace(sampler=GroupSampler(8)) == SUMS.METHODS["GRPO"]
 
 

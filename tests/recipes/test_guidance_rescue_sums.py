@@ -117,7 +117,7 @@ def test_a_draft_is_shown_up_to_its_fourth_addition(recipe):
 
 def test_helped_answers_are_trained_under_the_prompt_that_was_shown(recipe):
     for rescue in (recipe.METHODS["SAGE"].sampler, recipe.METHODS["Cog-Rethinker"].sampler.inner):
-        assert all(attempt.reprompt is keep_generation_prompt for attempt in rescue.attempts)
+        assert all(attempt.training_prompt is keep_generation_prompt for attempt in rescue.attempts)
 
 
 def test_thinktuning_alone_has_a_teacher(recipe):

@@ -51,5 +51,5 @@ def test_pictures_from_described_backgrounds_keep_the_pixels_of_the_foreground(r
 
 def test_replays_are_kept_for_the_synthesised_tasks_only(recipe):
     method = recipe.synthesized(recipe.RepaintedScene(), 4)
-    assert method.requires.task_replays == (BestAndWorst(4),)
-    assert recipe.GRPO.requires.task_replays == ()
+    assert method.requires.replay_rules == (BestAndWorst(4),)
+    assert recipe.GRPO.requires.replay_rules == ()

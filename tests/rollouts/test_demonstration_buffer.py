@@ -5,7 +5,7 @@ import asyncio
 from grupo.core.types import Group, Response, Rollout, SolvedTask, Task
 from grupo.method import Method
 from grupo.rollouts.history import History
-from grupo.rollouts.samplers import Attempt, GroupSampler, Rescue, SolvedExamples
+from grupo.rollouts.samplers import GroupSampler, Rescue, RescueAttempt, SolvedExamples
 from grupo.storage import strict_json
 from grupo.training.collect.unfinished_groups import GroupInProgress
 
@@ -108,7 +108,9 @@ def test_unfinished_group_keeps_the_demonstrations_and_statistic_states_of_its_t
 
 
 def test_a_method_requires_as_many_demonstrations_as_its_sampler_shows():
-    rescue = Rescue(GroupSampler(2), (Attempt(SolvedExamples(1)), Attempt(SolvedExamples(3))))
+    rescue = Rescue(
+        GroupSampler(2), (RescueAttempt(SolvedExamples(1)), RescueAttempt(SolvedExamples(3)))
+    )
     assert Method(sampler=rescue).requires.demonstrations == 3
 
 

@@ -202,26 +202,26 @@ def test_the_newest_of_the_best_and_of_the_worst_rollouts_are_kept_for_replay():
     history = History()
     history.append_groups(0, numbered_group(1.0, 0.0, 0.5, 1.0))
     assert history.with_replays(SUM) is SUM  # no replays requested
-    history.append_groups(1, numbered_group(1.0, 0.0, 0.5, 1.0), keep_rules=[BestAndWorst(1)])
+    history.append_groups(1, numbered_group(1.0, 0.0, 0.5, 1.0), replay_rules=[BestAndWorst(1)])
     assert [(r.reward, r.source) for r in history.with_replays(SUM).replays] == [
         (0.0, "1"),
         (1.0, "3"),
     ]
     history.append_groups(
-        2, numbered_group(0.5, 0.0), keep_rules=[BestAndWorst(1)]
+        2, numbered_group(0.5, 0.0), replay_rules=[BestAndWorst(1)]
     )  # the earlier success is kept
     assert [(r.reward, r.source) for r in history.with_replays(SUM).replays] == [
         (1.0, "3"),
         (0.0, "1"),
     ]
-    history.append_groups(3, numbered_group(2.0, 2.0), keep_rules=[BestAndWorst(2)])
+    history.append_groups(3, numbered_group(2.0, 2.0), replay_rules=[BestAndWorst(2)])
     assert [r.reward for r in history.with_replays(SUM).replays] == [1.0, 0.0, 2.0, 2.0]
 
 
 def test_a_replay_keeps_its_seat_and_loses_its_position_in_the_earlier_step():
     history = History()
     rollout = Rollout(reward=1.0, seat=Seat(game=7, number=1, players=2), index=5)
-    history.append_groups(0, [Group(SUM, (rollout,))], keep_rules=[BestAndWorst(1)])
+    history.append_groups(0, [Group(SUM, (rollout,))], replay_rules=[BestAndWorst(1)])
     stored = History.from_data(history.to_data(), history.tensors())
     (replay,) = stored.with_replays(SUM).replays
     assert replay == replace(rollout, index=-1)
@@ -232,7 +232,7 @@ def test_replays_of_the_least_recently_drawn_task_are_dropped_first(monkeypatch)
     history, tasks = empty_history(), [Task(name, "") for name in "abc"]
     for step, task in enumerate([*tasks[:2], tasks[0], tasks[2]]):
         history.append_groups(
-            step, [Group(task, (Rollout(reward=1.0),))], keep_rules=[BestAndWorst(1)]
+            step, [Group(task, (Rollout(reward=1.0),))], replay_rules=[BestAndWorst(1)]
         )
     assert list(history.replay_rollouts) == ["a", "c"]
     assert set(history.task_histories) == {"a", "b", "c"}  # their rewards are kept
@@ -243,7 +243,7 @@ def test_replay_rollouts_are_restored_completely():
     rollout = Rollout(
         (("?", response),), 1.0, {"right": 1.0}, {"index": (0.0, 0.5)}, source="with_hint"
     )
-    history.append_groups(4, [Group(SUM, (rollout,))], keep_rules=[BestAndWorst(2)])
+    history.append_groups(4, [Group(SUM, (rollout,))], replay_rules=[BestAndWorst(2)])
     back = restored(history)
     assert back == history == history.copy()
     assert (back.num_steps, back.with_replays(SUM).replays) == (5, (rollout,))

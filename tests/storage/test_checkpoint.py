@@ -27,7 +27,7 @@ def test_saved_state_is_loaded(tmp_path):
     }
     path = checkpoint.save(tmp_path / "run" / "checkpoints", 12, tensors, data)
     assert path == tmp_path / "run" / "checkpoints" / "step-00000012"
-    loaded = checkpoint.load(path.parent)
+    loaded = checkpoint.load_newest(path.parent)
     assert (loaded.step, loaded.skipped_checkpoints) == (12, ())
     assert loaded.data == data
     assert math.copysign(1, loaded.data["rewards"][2]) == -1
@@ -42,20 +42,20 @@ def test_saved_state_is_loaded(tmp_path):
 
 def test_nan_in_the_data_is_loaded_as_nan(tmp_path):
     checkpoint.save(tmp_path, 0, {}, {"reward": math.nan})
-    assert math.isnan(checkpoint.load(tmp_path).data["reward"])
+    assert math.isnan(checkpoint.load_newest(tmp_path).data["reward"])
 
 
 def test_missing_or_empty_folder_has_no_checkpoint(tmp_path):
     for folder in (tmp_path / "none", tmp_path):
         with pytest.raises(NoCheckpoint, match="nothing was saved"):
-            checkpoint.load(folder)
+            checkpoint.load_newest(folder)
 
 
 def test_interrupted_save_is_no_checkpoint(tmp_path):
     os.rename(save(tmp_path, 1), tmp_path / "tmp.0123")
     os.remove(tmp_path / "latest")
     with pytest.raises(NoCheckpoint):
-        checkpoint.load(tmp_path)
+        checkpoint.load_newest(tmp_path)
 
 
 def test_save_keeps_the_newest_and_removes_interrupted_saves(tmp_path):
@@ -72,16 +72,16 @@ def test_second_save_of_a_step_replaces_the_first_only_when_durable(tmp_path):
     save(tmp_path, 2)
     assert save(tmp_path, 2).name == "step-00000002.1"
     assert steps_in(tmp_path) == ["step-00000001", "step-00000002.1"]
-    assert checkpoint.load(tmp_path).step == 2
+    assert checkpoint.load_newest(tmp_path).step == 2
     assert save(tmp_path, 2).name == "step-00000002"
 
 
 def test_highest_step_number_alone_is_not_chosen(tmp_path):
     save(tmp_path, 1)
     shutil.copytree(save(tmp_path, 2), tmp_path / "step-00000009")
-    assert checkpoint.load(tmp_path).step == 2  # the one that `latest` names
+    assert checkpoint.load_newest(tmp_path).step == 2  # the one that `latest` names
     os.remove(tmp_path / "latest")
-    loaded = checkpoint.load(tmp_path)
+    loaded = checkpoint.load_newest(tmp_path)
     assert loaded.step == 2
     assert loaded.skipped_checkpoints == (
         "latest: No such file or directory; step-00000002 is used instead",
@@ -92,7 +92,7 @@ def test_highest_step_number_alone_is_not_chosen(tmp_path):
 def test_checkpoint_with_a_missing_file_is_skipped_with_a_note(tmp_path):
     save(tmp_path, 1)
     os.remove(save(tmp_path, 2) / "data.json")
-    loaded = checkpoint.load(tmp_path)
+    loaded = checkpoint.load_newest(tmp_path)
     assert (loaded.step, loaded.data) == (1, {"step": 1})
     assert loaded.skipped_checkpoints == (
         "step-00000002/data.json: No such file or directory; step-00000001 is used instead",
@@ -106,7 +106,7 @@ def test_pipes_are_not_read(tmp_path):
         content = (path / name).read_bytes()
         os.remove(path / name)
         os.mkfifo(path / name)  # reading it would block for ever
-        loaded = checkpoint.load(tmp_path)
+        loaded = checkpoint.load_newest(tmp_path)
         assert loaded.step == 1
         note = f"step-00000002/{name}: not a file; step-00000001 is used instead"
         assert loaded.skipped_checkpoints[-1] == note
@@ -128,7 +128,7 @@ def test_checkpoint_of_another_version_is_skipped_and_kept(tmp_path):
     save(tmp_path, 1)
     path = save(tmp_path, 2) / "manifest.json"
     path.write_text(path.read_text().replace('"format": 7', '"format": 3'))
-    loaded = checkpoint.load(tmp_path)
+    loaded = checkpoint.load_newest(tmp_path)
     assert loaded.step == 1
     problem = "step-00000002/manifest.json: format 3, this version reads 7"
     assert loaded.skipped_checkpoints[-1] == f"{problem}; step-00000001 is used instead"
@@ -147,10 +147,10 @@ def test_damaged_checkpoints_do_not_count_as_kept(tmp_path):
 def test_run_resumed_from_an_earlier_step_replaces_a_damaged_later_one(tmp_path):
     save(tmp_path, 1)
     (save(tmp_path, 3) / "weights.safetensors").write_bytes(b"torn")
-    assert checkpoint.load(tmp_path).step == 1
+    assert checkpoint.load_newest(tmp_path).step == 1
     save(tmp_path, 2)
     assert steps_in(tmp_path) == ["step-00000001", "step-00000002"]
-    assert checkpoint.load(tmp_path).skipped_checkpoints == ()
+    assert checkpoint.load_newest(tmp_path).skipped_checkpoints == ()
 
 
 def test_save_of_an_earlier_step_is_rejected(tmp_path):
@@ -164,7 +164,7 @@ def test_only_damaged_checkpoints_raise_with_all_problems(tmp_path):
     for path in [save(tmp_path, step) for step in (1, 2)]:
         (path / "data.json").write_text("{}")
     with pytest.raises(CorruptRun) as caught:
-        checkpoint.load(tmp_path)
+        checkpoint.load_newest(tmp_path)
     assert str(caught.value) == (
         f"No checkpoint in {tmp_path} can be used. Found:\n"
         "  step-00000002/data.json: 2 bytes long, 11 were written\n"
@@ -176,7 +176,7 @@ def test_only_damaged_checkpoints_raise_with_all_problems(tmp_path):
 def test_a_pointer_to_nothing_is_not_an_empty_run(tmp_path):
     shutil.rmtree(save(tmp_path, 1))
     with pytest.raises(CorruptRun, match=r"latest: step-00000001/manifest.json: No such file"):
-        checkpoint.load(tmp_path)
+        checkpoint.load_newest(tmp_path)
 
 
 @pytest.mark.parametrize(

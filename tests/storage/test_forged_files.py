@@ -25,7 +25,7 @@ from tests.helpers.saved_states import save
 def test_pointer_to_another_folder_is_not_followed(text, tmp_path):
     save(tmp_path, 1)
     (tmp_path / "latest").write_text(text)
-    loaded = checkpoint.load(tmp_path)
+    loaded = checkpoint.load_newest(tmp_path)
     assert loaded.step == 1
     assert loaded.skipped_checkpoints == (
         "latest: torn, or names no checkpoint; step-00000001 is used instead",
@@ -61,7 +61,7 @@ def test_forged_manifest_is_skipped(text, tmp_path):
     save(tmp_path, 1)
     path = save(tmp_path, 2)
     (path / "manifest.json").write_text(text)
-    loaded = checkpoint.load(tmp_path)
+    loaded = checkpoint.load_newest(tmp_path)
     assert loaded.step == 1
     assert f"{path.name}/" in loaded.skipped_checkpoints[-1]
 
@@ -80,7 +80,7 @@ def test_forged_file_with_a_right_checksum_is_skipped(content, tmp_path):
         body = {"format": 7, "step": 3, "files": {**body["files"], name: digest}}
         (forged / "manifest.json").write_text(with_checksum(body))
         (tmp_path / "latest").unlink(missing_ok=True)
-        loaded = checkpoint.load(tmp_path)
+        loaded = checkpoint.load_newest(tmp_path)
         assert loaded.step == 2
         assert loaded.skipped_checkpoints[1].startswith("step-00000003: ")
         shutil.rmtree(forged)

@@ -73,7 +73,7 @@ def test_a_checkpoint_restores_the_same_objects(tmp_path):
     checkpoint.save(tmp_path / "checkpoints", 1, {}, data)
     text = next((tmp_path / "checkpoints").glob("*/data.json")).read_text()
     assert all(media.digest in text for media in ALL)
-    loaded = checkpoint.load(tmp_path / "checkpoints").data
+    loaded = checkpoint.load_newest(tmp_path / "checkpoints").data
     assert rollout_json.from_data(loaded["replays"][0]) == rollout
     parts = loaded["replays"][0]["turns"][0][0][0]["content"]
     assert all(part[m.kind] is m for part, m in zip(parts, loaded["media"], strict=True))
@@ -88,7 +88,7 @@ def test_a_checkpoint_without_its_files_is_not_used(tmp_path, damage):
     gc.collect()
     path.unlink() if damage == "missing" else flip_bit(path)
     with pytest.raises(CorruptRun, match=rf"{path.name}: (No such file|its bytes are not)"):
-        checkpoint.load(tmp_path / "checkpoints")
+        checkpoint.load_newest(tmp_path / "checkpoints")
 
 
 def test_json_without_a_folder_refuses_media():

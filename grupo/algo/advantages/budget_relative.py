@@ -18,10 +18,10 @@ from grupo.core.requires import Requires
 class BudgetRelativeAdvantage:
     """Budget-relative advantage of thinking tokens, group-centred advantage of answer tokens.
 
-    A thinking token has the advantage of its budget segment, `anytime_advantages` of the mean
-    reward of the trace's answers at each budget, (N, T). An answer token has r - mean(r) over the
-    answers at the same cut of the same trace, or, with one answer per cut, over the answers of all
-    traces at the same budget.
+    A thinking token has the advantage of its budget segment, (N, T): `anytime_advantages` computes
+    it from the mean reward of the trace's answers at each budget. An answer token has r - mean(r).
+    The mean is over the answers at the same cut of the same trace. With one answer per cut, it is
+    over the answers of all traces at the same budget.
     Source: Qi et al., arXiv:2505.13438.
 
     Args:

@@ -1,4 +1,4 @@
-"""Rewards that rank truncated rollouts by the shape of their entropy where all sampled ones failed.
+"""Bonuses for the truncated rollouts of all-incorrect groups, by the shape of their entropy.
 
 Source: structural entropy ranking reward of R^3, Jiang et al., arXiv:2601.19620, section 3.2.3.
 """

@@ -1,4 +1,4 @@
-"""Learning from one side: advantages of the group, then those of some rewards only.
+"""Training on one side: advantages are kept for high rewards only, or for low rewards only.
 
 Source: hkust-nlp/model-task-align-rl, verl/trainer/ppo/core_algos.py (`psr`, `nsr`).
 """

@@ -15,10 +15,10 @@ from grupo.core.requires import Requires
 class RatioToCurrent(Loss):
     """The loss with pi_old = the policy at the start of the step, in the trained context, (N, T).
 
-    Every ratio of a step's first update is 1, also that of a rollout which was sampled behind
-    another prompt or at an earlier step: nothing corrects for the policy that sampled it. PoRo
-    (arXiv:2510.09474) trains rollouts in that way which were sampled with a rule document. The
-    ratio of an answer that is given, and not sampled, is taken to the policy's own probability.
+    Every ratio of a step's first update is 1, also for a rollout that was sampled from another
+    prompt or at an earlier step. The loss then has no correction for the sampling policy. PoRo
+    (arXiv:2510.09474) trains in this way on rollouts that were sampled with a rule document. For a
+    given answer, which no policy sampled, pi_old is the policy's own probability, too.
 
     Args:
         loss: The loss, whose `batch.old_logp` becomes the signal `logp@current`.

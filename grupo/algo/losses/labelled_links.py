@@ -1,6 +1,6 @@
 """Links of labelled answers: the loss of a chosen or a rejected answer by its score z.
 
-Those of `grupo.algo.losses.links` are links of chosen answers, too.
+The links in `grupo.algo.losses.links` are also losses of a chosen answer by its score.
 """
 
 from torch import Tensor

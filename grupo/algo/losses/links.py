@@ -37,7 +37,8 @@ class Logistic:
 class RobustLogistic:
     """((1 - e) l(z) - e l(-z)) / (1 - 2 e), l(z) = -log sigmoid(beta z), e the flip rate.
 
-    Its mean over pairs of which a fraction e is the wrong way round is that of l over right pairs.
+    If a fraction e of the pairs is the wrong way round, the mean of this loss over all pairs is the
+    mean of l over pairs that are right.
     Source: Chowdhury et al., arXiv:2403.00409.
 
     Args:

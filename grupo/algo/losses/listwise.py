@@ -58,8 +58,8 @@ class ParetoTarget:
 class OrderPreserving(Loss):
     """-sum over the group of t_i log q_i, q = softmax of the scores, t the target, (N, T).
 
-    With log-likelihoods as scores q is the policy restricted to the group's rollouts, whose
-    normaliser is that of a GFlowNet: it cancels.
+    If the scores are log-likelihoods, q is the policy restricted to the rollouts of the group. A
+    GFlowNet has the same q, because its normaliser cancels.
     Source: order-preserving GFlowNets, Chen and Mauch, arXiv:2310.00386.
 
     Args:
@@ -123,11 +123,11 @@ def _comparators(upper: Tensor, keep: Float[Tensor, "c"], n: int) -> Float[Tenso
 
 @component
 class SortingNetwork(Loss):
-    """-log of the probability that a rollout is sorted to a place of its reward, (N, T).
+    """-log of the probability that sorting by score puts a rollout where its reward does, (N, T).
 
-    The mean over the group. The scores are sorted by `soft_permutation`; rollouts of equal reward
-    share their places. The network reads the rollouts in the order of their rewards, so that the
-    order of the batch does not matter.
+    The loss of a group is the mean over its rollouts. The scores are sorted by `soft_permutation`;
+    rollouts of equal reward share their places. The network reads the rollouts in the order of
+    their rewards, so that the order of the batch does not matter.
     Source: GroCo, Shvetsova et al., arXiv:2301.02009.
 
     Args:

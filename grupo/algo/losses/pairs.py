@@ -134,7 +134,7 @@ def all_ordered_pairs(batch: Batch) -> Pairs:
 
 
 def adjacent_pairs(batch: Batch) -> Pairs:
-    """Every two rollouts of a group whose rewards follow one another in the group's order.
+    """Every two rollouts of a group with no other reward of the group between their rewards.
 
     >>> from grupo.testing.batches import make_batch
     >>> pairs = adjacent_pairs(make_batch([0, 0, 0], reward=[1.0, 0.0, 5.0]))

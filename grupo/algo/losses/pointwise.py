@@ -1,6 +1,6 @@
 """Pointwise preference losses: a function of each rollout's own score, by its label or target.
 
-They need no pair, so unpaired answers with a label are learned from, too. The loss of a group is
+The losses need no pairs, and also train on single answers with a label. The loss of a group is
 placed on all its actions, (N, T), so aggregate with `group_mean`.
 """
 
@@ -47,7 +47,7 @@ class BatchMeanShift:
     requires = Requires(whole_batch=True, surrogate_gradient=True)
 
     def __call__(self, score: PerRollout, batch: Batch) -> Tensor:
-        has_actions = batch.lengths > 0  # a minibatch numbers rollouts that it does not contain
+        has_actions = batch.lengths > 0  # rollouts of other minibatches have no rows here
         success = is_success(batch)
         sides = (has_actions & success, has_actions & ~success)
         means = [(score.detach() * side).sum() / side.sum().clamp(min=1) for side in sides]

@@ -1,8 +1,9 @@
 """Preference losses by quantiles: pairs of equal rank in the batch are compared, as in AOT.
 
-The better answers should be better as a distribution: the k-th smallest score against the k-th
-smallest of the other side. The loss of a pair is that of its rank, placed on its group's actions,
-(N, T), so aggregate with `group_mean`. More pairs in a batch are more quantiles.
+The losses compare two distributions of scores: the k-th smallest score of one side with the k-th
+smallest score of the other side. The loss of a rank is placed on the actions of the group whose
+pair has this rank, (N, T), so aggregate with `group_mean`. More pairs in a batch are more
+quantiles.
 """
 
 from jaxtyping import Float
@@ -69,8 +70,9 @@ class PairedQuantiles(Loss):
 class UnpairedQuantiles(Loss):
     """Mean over the group's pairs of link(s(chosen) - s(rejected)), s of equal rank, (N, T).
 
-    s is the score, and the rank that in the batch: a chosen answer is compared with a rejected one
-    to any prompt. Source: AOT, Melnyk et al., arXiv:2406.05882, unpaired.
+    s is the score. Ranks are those in the whole batch: a chosen answer is compared with the
+    rejected answer of the same rank, which may belong to another prompt. Source: AOT, Melnyk et
+    al., arXiv:2406.05882, unpaired.
 
     Args:
         score: score of each rollout, `(pi, batch) -> (R,)`, see `grupo.algo.losses.scores`.

@@ -1,4 +1,4 @@
-"""Metrics of the likeliest tokens, which tell over-optimised policies."""
+"""Metrics of the likeliest tokens, by which an over-optimised policy can be recognised."""
 
 from collections.abc import Mapping
 

@@ -1,4 +1,4 @@
-"""Optimizers that train at other weights than the averaged ones that they return."""
+"""Optimizers that compute gradients at one set of weights and return an average of weights."""
 
 from collections.abc import Generator
 from contextlib import contextmanager
@@ -24,9 +24,9 @@ class AveragingOptimizer(Protocol):
 
 @contextmanager
 def use_averaged_weights(*optimizers: Optimizer) -> Generator[None]:
-    """The parameters hold averaged weights inside, and afterwards the same bits as before.
+    """A context in which parameters hold averaged weights; afterwards they have their bits again.
 
-    Parameters of other optimizers do not change.
+    Parameters of optimizers that do not average never change.
     """
     averaging = [x for x in optimizers if isinstance(x, AveragingOptimizer)]
     parameters = [p for x in optimizers if x in averaging for p in optimizer_parameters(x)]

@@ -24,7 +24,7 @@ class ScheduleFreeAdam:
         beta1: interpolation between the weights of the last update and their average.
         beta2: decay of the second moment.
         eps: added to the root of the second moment.
-        warmup_updates: the learning rate rises linearly over so many updates.
+        warmup_updates: number of first updates over which the learning rate rises linearly.
         weight_decay: decoupled decay per update, relative to the learning rate.
         decayed: the parameters that decay; by default no norms, biases and embeddings.
     """

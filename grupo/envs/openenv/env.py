@@ -37,8 +37,8 @@ class OpenEnv:
     does not take. Reward term: `invalid_actions`.
 
     Args:
-        address: URL of the server; or an application as uvicorn takes it, such as
-            `server.app:app` in the current folder, for which one is started, once for each process.
+        address: URL of the server. Or an application as uvicorn takes it, such as `server.app:app`
+            in the current folder: each process then starts a server for it.
         render: Function from the fields of an observation to the policy's text or messages.
         parse: Function from the policy's text and the JSON schema of actions to the fields of an
             action; it raises ValueError if there is none.

@@ -2,9 +2,10 @@
 
 The basis is the allow list of Docker's default profile (moby/profiles, tag seccomp/v0.2.3, file
 seccomp/default.json, May 2026): the calls that it allows a container without capabilities, on every
-architecture. `DENIED` are those of them that one Python program does not need; `CONDITIONS` depend
-on the arguments; every other name of that list is in `ALLOWED`. Denied calls return EPERM. All
-calls that are in none of the three, also those that a future kernel adds, return ENOSYS.
+architecture. The list is divided into three parts. `DENIED` has the calls that one Python program
+does not need, which return EPERM. `CONDITIONS` has the calls that depend on their arguments.
+`ALLOWED` has all others. A call that is in none of the three returns ENOSYS, such as a call that a
+future kernel adds.
 """
 
 from typing import NamedTuple

@@ -8,8 +8,8 @@ from grupo.evidence.claims.tiny_lm import mean_terms
 from grupo.method import Method
 from grupo.models.causal_lm import CausalLM
 from grupo.recipe import EarlyStopping, Recipe
-from grupo.rollouts.samplers import Attempt, GroupSampler, HintColumn, Rescue
-from grupo.rollouts.samplers.kept_answers import replace_all
+from grupo.rollouts.samplers import GroupSampler, HintColumn, Rescue, RescueAttempt
+from grupo.rollouts.samplers.merge_rules import replace_all
 from grupo.tasks.digit_sums import HINT_PREFIX, DigitSums
 from grupo.toy.digit_sums_lm import CheckedWorking, ToyDigitSumsLM
 from grupo.training.learner import Learner, TrainStepResult
@@ -27,7 +27,7 @@ def ghpo_sampler(group_size: int) -> Rescue:
         group_size: Rollouts of a group.
     """
     stages = tuple(
-        Attempt(HintColumn("solution", HINT_PREFIX, fraction=part), replace_all)
+        RescueAttempt(HintColumn("solution", HINT_PREFIX, fraction=part), replace_all)
         for part in HINT_FRACTIONS
     )
     return Rescue(GroupSampler(group_size), stages)

@@ -183,7 +183,7 @@ class TabularRun:
         return CurriculumRequest(self.tasks, self.history, num_tasks, self.seed, round_index)
 
     def _record(self, sampled: Sequence[Group], metrics: dict[str, float]) -> None:
-        self.history.append_groups(self.step_number, sampled, self.method.requires.task_replays)
+        self.history.append_groups(self.step_number, sampled, self.method.requires.replay_rules)
         controlled = self.method.controller_metric_names
         self.history.append_metrics({k: v for k, v in metrics.items() if k in controlled})
         self.num_rollouts += sum(len(group.rollouts) for group in sampled)

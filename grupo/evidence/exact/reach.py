@@ -30,7 +30,7 @@ def obstacle(method: Method) -> str:
         "it reads earlier groups of a source:": [
             type(s).__name__ for s in requires.source_statistics
         ],
-        "it reads replays, kept by": [_name(rule) for rule in requires.task_replays],
+        "it reads replays, kept by": [_name(rule) for rule in requires.replay_rules],
         "it reads the number of demonstrations": [str(requires.demonstrations)]
         * bool(requires.demonstrations),
         "its rule of replay is": [_name(method.replay)] * bool(requires.replay_buffer),

@@ -39,7 +39,7 @@ class Machine:
     contention: float = 0.0
 
     def share(self, jobs: int) -> float:
-        """Share of a processor that each of so many jobs at the same time has."""
+        """Share of a processor that each job has while `jobs` jobs run."""
         return min(1.0, self.cores / jobs) if self.cores and jobs else 1.0
 
     def slowdown(self, jobs: int) -> float:
@@ -163,7 +163,7 @@ class Simulation:
         )
 
     def _run_until(self, updates: int) -> dict[int, int]:
-        """Go on until so many updates have ended; the number of tokens trained on, by their age."""
+        """Run until `updates` updates have ended; return the number of trained tokens by age."""
         ages: defaultdict[int, int] = defaultdict(int)
         while self.updates < updates:
             if self.current is None and len(self.ready) <= self.updates + self.job.steps_ahead:

@@ -22,9 +22,9 @@ COLUMNS = (
 def prediction_table(rows: Sequence[tuple[Machine, Workload, Prediction]]) -> Table:
     """A row for each prediction.
 
-    "stale" is `max_staleness`, "tokens" is `tokens_per_step`, "idle" the fraction of the time in
-    which trainers do not update, "busy" that in which generators generate, and "age" and "oldest"
-    are the mean and the largest age of the weights of a token in updates.
+    "stale" is `max_staleness`, and "tokens" is `tokens_per_step`. "idle" is the fraction of time in
+    which trainers do not update, and "busy" the fraction in which generators generate. "age" and
+    "oldest" are the mean and the largest age of the weights that generated a token, in updates.
     """
     table = Table(title="predicted", title_style="")
     for name in COLUMNS:

@@ -73,7 +73,7 @@ def _bias_rows(page: Path) -> Iterator[tuple[str, BiasEvidence]]:
 
 
 def _rows(page: Path, num_cells: int) -> Iterator[tuple[str, list[str]]]:
-    """The key of each method in the tables of a page with so many cells after its name."""
+    """The methods in a page's tables: key and cells of each row with `num_cells` further cells."""
     for row in METHOD_ROW.finditer(page.read_text(encoding="utf-8")):
         cells = [cell.strip() for cell in row["cells"].split("|")]
         if len(cells) == num_cells:

@@ -12,9 +12,9 @@ class WeightsVersion:
     """Identifies the current values of weights; two versions are equal if nothing was written.
 
     The version is read from the weights themselves, so that no writer has to announce a change.
-    torch counts the in-place operations on a tensor. It does not count fused optimizer steps,
-    writes to `.data` and writes by C code: the checksums detect those that change the sum of the
-    bits, as a step of an optimizer does, but no exchange of values between places.
+    torch counts the in-place operations on a tensor, but not fused optimizer steps, writes to
+    `.data` and writes by C code. The checksums detect such a write if it changes the sum of the
+    bits, as a step of an optimizer does. They do not detect that values have changed places.
 
     Args:
         writes: address and number of counted in-place operations of each weight.

@@ -13,7 +13,7 @@ from grupo.rollouts.curricula.difficulty import (
     Thompson,
     UncertaintyWeighted,
     beta_mean,
-    expected_gain,
+    task_gain,
 )
 from grupo.rollouts.curricula.gaussian_window import GaussianWindow
 from grupo.rollouts.curricula.knapsack import Knapsack
@@ -40,6 +40,6 @@ __all__ = [
     "UnfinishedFirst",
     "VarianceAware",
     "beta_mean",
-    "expected_gain",
     "next_tasks",
+    "task_gain",
 ]

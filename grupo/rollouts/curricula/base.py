@@ -18,7 +18,7 @@ class CurriculumRequest:
 
     Args:
         tasks: All training tasks.
-        history: Earlier groups of each task.
+        history: The record of earlier steps, such as the statistics of each task.
         num_tasks: Number of tasks that the step still needs.
         seed: Seed of the run.
         round_index: Number of earlier requests in the same step.
@@ -46,7 +46,10 @@ class Curriculum(Protocol):
 
 @component
 class ShuffledTasks:
-    """Every task once per epoch, shuffled anew; only a step's first request returns tasks."""
+    """Returns every task once per epoch, in a new random order for each epoch.
+
+    Only the first request of a step returns tasks.
+    """
 
     def __call__(self, request: CurriculumRequest) -> Sequence[Task]:
         return [] if request.round_index else next_tasks(request)
@@ -74,7 +77,7 @@ class DynamicSampling:
 
 @component
 class UnfinishedFirst:
-    """First the tasks with unfinished rollouts, in the order of their age, then tasks of `inner`.
+    """Returns the tasks with unfinished rollouts, the oldest first, and then tasks of `inner`.
 
     Args:
         inner: The curriculum that chooses the other tasks.

@@ -16,7 +16,8 @@ from grupo.util.rng import make_rng
 class BetaCounts(TaskStatistic):
     """Two decayed sums over the rollouts of a task: a of the rewards r, and b of 1 - r.
 
-    Both begin at 1/2. Each rollout, r in [0, 1], sets a <- decay a + r, b <- decay b + (1 - r).
+    Both sums begin at 1/2. A rollout with the reward r in [0, 1] changes them to decay a + r and
+    decay b + (1 - r).
 
     Args:
         decay: Factor from 0 to 1 by which each rollout reduces the weight of earlier rollouts.
@@ -134,7 +135,7 @@ class Thompson:
         for i in pool:
             task_history = run_history.task_history(request.tasks[i])
             a, b = self.decayed_counts(task_history, run_history.num_steps)
-            gains.append(expected_gain(rng.betavariate(a + 1, b + 1)))
+            gains.append(task_gain(rng.betavariate(a + 1, b + 1)))
         order = sorted(range(len(pool)), key=lambda k: -gains[k])
         return [request.tasks[pool[k]] for k in order[: request.num_tasks]]
 
@@ -164,10 +165,10 @@ def beta_mean(task_history: TaskHistory, decay: float) -> float:
     return a / (a + b)
 
 
-def expected_gain(success_rate: float) -> float:
-    """p (1 - p)^2: the expected gain from a task with success rate p, largest at p = 1/3.
+def task_gain(success_rate: float) -> float:
+    """p (1 - p)^2: the gain from a task with success rate p, largest at p = 1/3.
 
-    >>> expected_gain(0.5), round(expected_gain(1 / 3), 4)
+    >>> task_gain(0.5), round(task_gain(1 / 3), 4)
     (0.125, 0.1481)
     """
     return success_rate * (1 - success_rate) ** 2

@@ -20,8 +20,10 @@ class GaussianWindow:
 
     Tasks are sorted by a column, the largest value first. The task at place i of this order has the
     weight exp(-(i - center)^2 / (2 width^2)). Only the first request of a step returns tasks.
-    GAIN-RL, Wang et al. (arXiv:2506.02281): `PromptConcentration` measures the column. The center
-    is the sum of shifts that `WindowShift`, a part of the advantage estimator, measures.
+
+    GAIN-RL, Wang et al. (arXiv:2506.02281). There, `PromptConcentration` computes the column, and
+    the advantage estimator contains `WindowShift`, which measures a shift in each step. The center
+    is the sum of these shifts.
 
     Args:
         column: Column of the tasks by which they are sorted.
@@ -29,7 +31,7 @@ class GaussianWindow:
         width: Standard deviation of the window, in tasks.
 
     Raises:
-        ConfigError: A task has no number in the column.
+        ConfigError: A task has no number in the column. Raised before the run.
     """
 
     column: str = "concentration"
@@ -59,7 +61,8 @@ class GaussianWindow:
         values = [task.columns[self.column] for task in request.tasks]
         sorted_indices = sorted(range(len(values)), key=lambda index: -values[index])
         rng = make_rng(request.seed, "gaussian-window", request.history.num_tasks_drawn)
-        # the tasks with the largest log weight + Gumbel noise are a sample without replacement
+        # the tasks with the largest log weight + Gumbel noise are a sample without replacement;
+        # 0.5 takes the place of the random number 0.0, which has no logarithm
         noisy_log_weights = [
             -0.5 * ((i - self.center) / self.width) ** 2 - log(-log(rng.random() or 0.5))
             for i in range(len(values))
@@ -70,7 +73,7 @@ class GaussianWindow:
 
 PAPER = Paper(
     title="Angles Don't Lie: Unlocking Training-Efficient RL Through the Model's Own Signals",
-    use="Tasks are of different difficulty, and how often each is solved has not been measured.",
+    use="Tasks differ in difficulty, and no survey has measured how often each of them is solved.",
     tags=("curriculum",),
     kind="curriculum",
     checked=("golden", "run"),
@@ -80,12 +83,14 @@ PAPER = Paper(
         "wangqinsi1/GAINRL: data_processor.py, and a copy of verl_gainrl's gainrl_sampler.py in"
         " another repository",
     ),
-    missing=("Scores after training began: tasks are scored once, by the policy before it.",),
+    missing=(
+        "New scores during training: the policy before the first step scores each task once.",
+    ),
     deviations=(
         "Cosines are those of the last hidden states; the release reads the input of the last"
         " layer's MLP.",
-        "Means are over pairs of different tokens; the release divides by the number of all"
-        " ordered pairs, and by fixed positions of its prompt.",
+        "Means are over the pairs of two different tokens; the release divides by the number of all"
+        " ordered pairs, and finds the question at fixed positions of its prompt.",
         "The two cosines of a prompt have equal weight, as in the paper; the release weighs the"
         " second one by 8.",
         "The reward is 0 or 1; the release halves a reward of up to 2.",

@@ -12,7 +12,7 @@ from grupo.core.requires import Requires
 from grupo.core.task_statistic import ScoredGroup, StatisticState, TaskStatistic
 from grupo.core.types import Task
 from grupo.rollouts.curricula.base import Curriculum, CurriculumRequest
-from grupo.rollouts.curricula.difficulty import expected_gain
+from grupo.rollouts.curricula.difficulty import task_gain
 
 
 @component
@@ -37,12 +37,13 @@ class LastSuccessRate(TaskStatistic):
 class Knapsack:
     """The tasks of `inner`, with group sizes that maximise the expected gain of the step.
 
-    p is the fraction of correct rollouts in a task's last group. N rollouts of a task with
-    0 < p < 1 have the expected gain (1 - p^N - (1 - p)^N) p (1 - p)^2: the probability of both
-    outcomes times p (1 - p)^2. Such a task needs enough rollouts to show its rarer outcome with
-    probability `confidence`. Rollouts that no task needs go to the tasks with p = 0, or, if there
-    are none, to the tasks with p = 1. A task without a group has no p and gets `mean_group_size`
-    rollouts. Knapsack RL, Li et al. (arXiv:2509.25849).
+    p is the fraction of correct rollouts in a task's last group. A group of N rollouts of a task
+    with 0 < p < 1 has the expected gain (1 - p^N - (1 - p)^N) p (1 - p)^2. This is the probability
+    that the group has correct and incorrect rollouts, times the task's gain p (1 - p)^2. Such a
+    task needs enough rollouts to show its rarer outcome with probability `confidence`. Rollouts
+    that no task needs go to the tasks with p = 0, or, if there are none, to the tasks with p = 1. A
+    task without a group has no p and gets `mean_group_size` rollouts. Knapsack RL, Li et al.
+    (arXiv:2509.25849).
 
     Args:
         inner: The curriculum that chooses the tasks.
@@ -85,15 +86,17 @@ class Knapsack:
         rates = dict(enumerate(success_rates))  # by the index of the task
         sizes = [self.mean_group_size if isnan(p) else self.min_group_size for p in success_rates]
         remaining = self.mean_group_size * len(sizes) - sum(sizes)
-        undecided = {i: partial(_gain_of_next, p) for i, p in rates.items() if 0 < p < 1}
-        # as in the authors' code, needed rollouts are counted beyond `min_group_size`
-        num_needed = sum(self._rollouts_needed(rates[i]) for i in undecided)
+        # `gain_if_…`: the gain of one more rollout as a function of the group size, by the index of
+        # the task, for the tasks whose last group was mixed, or all correct or all incorrect
+        gain_if_mixed = {i: partial(_gain_of_next, p) for i, p in rates.items() if 0 < p < 1}
+        # as in the authors' code: these rollouts are needed in addition to `min_group_size`
+        num_needed = sum(self._rollouts_needed(rates[i]) for i in gain_if_mixed)
         surplus = max(0, remaining - num_needed)  # rollouts that no task needs
-        decided_rate = 0.0 if 0.0 in success_rates else 1.0
-        decided = {i: _smallest_first for i, p in rates.items() if p == decided_rate}
-        not_placed = _grow_groups(sizes, surplus, decided, self.max_group_size)
+        uniform_rate = 0.0 if 0.0 in success_rates else 1.0
+        gain_if_uniform = {i: _smallest_first for i, p in rates.items() if p == uniform_rate}
+        not_placed = _grow_groups(sizes, surplus, gain_if_uniform, self.max_group_size)
         remaining = remaining - surplus + not_placed
-        remaining = _grow_groups(sizes, remaining, undecided, self.max_group_size)
+        remaining = _grow_groups(sizes, remaining, gain_if_mixed, self.max_group_size)
         every_task = dict.fromkeys(rates, _smallest_first)
         _grow_groups(sizes, remaining, every_task, self.max_group_size)
         return sizes
@@ -105,7 +108,7 @@ class Knapsack:
 
 def _gain_of_next(p: float, n: int) -> float:
     """Increase of a task's expected gain when its group grows from n rollouts to n + 1."""
-    return (p**n * (1 - p) + (1 - p) ** n * p) * expected_gain(p)
+    return (p**n * (1 - p) + (1 - p) ** n * p) * task_gain(p)
 
 
 def _smallest_first(n: int) -> float:
@@ -126,7 +129,8 @@ def _grow_groups(
         max_size: Largest group size.
 
     Returns:
-        The number of rollouts that are left when all these groups have `max_size` rollouts.
+        The number of rollouts that are not distributed. It is above 0 only if every group that may
+        grow has `max_size` rollouts.
     """
     heap = [(-fn(sizes[i]), i) for i, fn in gain.items() if sizes[i] < max_size]
     heapify(heap)

@@ -49,7 +49,7 @@ PAPER = Paper(
     checked=("golden",),
     deviations=(
         "The weight 0.1 of the format and the size 1 of the rewards are our choice.",
-        "Deviations within a group are divided by G - 1, as by the library's GRPO.",
+        "The variance of a group's rewards divides by G - 1, as in the library's GRPO.",
     ),
     shown=("docs/small_claims.md#a-budget-that-shrinks",),
 )

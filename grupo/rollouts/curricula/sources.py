@@ -18,7 +18,7 @@ from grupo.util.rng import make_rng
 
 @component
 class RecentAdvantages(TaskStatistic):
-    """The number of rollouts of a source, and |A| of its last `recent_rollouts` rollouts.
+    """Counts the rollouts of a source, and keeps |A| of its last `recent_rollouts` rollouts.
 
     A = (r - mean) / (s + 1e-6) is GRPO's advantage within a group with the deviation s.
 
@@ -61,7 +61,7 @@ class SourceBandit:
         recent_rollouts: Number of rollouts of a source whose |A| is averaged.
 
     Raises:
-        ConfigError: No task has one of the sources.
+        ConfigError: No task has one of the sources. Raised before the run.
     """
 
     sources: tuple[str, ...] = ()
@@ -143,7 +143,7 @@ def bandit_probabilities(
 def places_by_source(tasks: Sequence[Task]) -> dict[str, list[int]]:
     """The indices of the tasks of each source; the sources are in the order of their first task.
 
-    Indices are returned because tasks that are read from a file would all stay in memory.
+    The function returns indices, because a list of tasks would keep all tasks of a file in memory.
     """
     places_of: dict[str, list[int]] = {}
     for i, task in enumerate(tasks):
@@ -182,7 +182,8 @@ PAPER = Paper(
     deviations=(
         "Advantages are those of the training rollouts, as in the paper; the release updates its"
         " scores with values of validation passes.",
-        "Rollouts that the filter drops are counted: their advantage of 0 is what they show.",
+        "Rollouts that the filter drops are counted, with |A| = 0 if the rewards of their group are"
+        " equal.",
     ),
     shown=(
         "docs/guidance_shown/dump.md#dump",

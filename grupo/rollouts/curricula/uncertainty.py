@@ -17,7 +17,7 @@ from grupo.rollouts.curricula.base import Curriculum, CurriculumRequest
 
 @component
 class UncertaintyAllocation:
-    """Groups of `first_group_size` rollouts, to which later phases of the step add rollouts.
+    """Begins groups of `first_group_size` rollouts, to which later phases of the step add rollouts.
 
     Each rollout of a later phase goes to the task with the largest priority
     h(n) - h(n + 1) + exploration_coef sqrt(ln(1 + N) / n). n is the number of rollouts of the task,
@@ -84,7 +84,7 @@ class UncertaintyAllocation:
         return extra
 
     def priority(self, deviation: float, count: int, total: int) -> float:
-        """The priority of a task: the fall of its uncertainty by one more rollout, and a bonus.
+        """The priority of a task: the fall of its uncertainty by one more rollout, plus a bonus.
 
         Args:
             deviation: Standard deviation s of the task's rewards.

@@ -21,9 +21,11 @@ class OutcomeAndDiversity(TaskStatistic):
     State: (success rate, diversity, 1.0 once the task has had a group, else 0.0).
 
     Args:
-        momentum: Share of earlier groups in both; with 0, only the last group counts.
+        momentum: Share of earlier groups in success rate and diversity; with 0, only the last group
+            counts.
         success_threshold: A rollout is correct if its reward is above this.
-        diversity_term: Reward term whose mean over a group is the diversity; with "", it is 0.
+        diversity_term: Reward term whose mean over a group is the diversity; with "", the diversity
+            is 0.
     """
 
     momentum: Probability
@@ -49,7 +51,7 @@ class OutcomeAndDiversity(TaskStatistic):
 
 @component
 class VarianceAware:
-    """Some tasks of a step are sampled by weight, the others follow the shuffled order.
+    """Samples some tasks of a step by weight; the other tasks follow the shuffled order.
 
     The score of a task is outcome_coef p (1 - p) + diversity_coef d, with the success rate p and
     the diversity d of its earlier rollouts. Its weight is this score, scaled to [0, 1] over all
@@ -150,7 +152,7 @@ PAPER = Paper(
         "Scores come from training groups. The release instead generates 8 rollouts of every task"
         " every 4 steps. A task that was never drawn has the mean score.",
         "The momentum averages success rate and diversity, not the scaled weights.",
-        "A floor keeps every task possible in the weighted part.",
+        "A floor is added to every weight, so that every task can be sampled by weight.",
     ),
     shown=(
         "docs/vision_shown/landed_methods.md#mmr1-vas",

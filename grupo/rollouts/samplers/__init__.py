@@ -45,7 +45,7 @@ from grupo.rollouts.samplers.recited_rescues import WithRecitedRescues
 from grupo.rollouts.samplers.refinement import RefineBest
 from grupo.rollouts.samplers.reflection import WithReflection
 from grupo.rollouts.samplers.resample import ResampleUntilInformative
-from grupo.rollouts.samplers.rescue import AllIncorrect, Attempt, Rescue
+from grupo.rollouts.samplers.rescue import AllIncorrect, Rescue, RescueAttempt
 from grupo.rollouts.samplers.reset import Reset
 from grupo.rollouts.samplers.rethinking import ForcedRethinking, RandomTrigger
 from grupo.rollouts.samplers.rewritten import Rewritten
@@ -76,7 +76,6 @@ __all__ = [
     "AtHintLevel",
     "AtTurns",
     "AtUnlikelyItems",
-    "Attempt",
     "BetaBins",
     "ChosenStart",
     "ComprehendedSolutions",
@@ -114,6 +113,7 @@ __all__ = [
     "RefineBest",
     "ResampleUntilInformative",
     "Rescue",
+    "RescueAttempt",
     "Reset",
     "ReviewPairs",
     "RevisionPrompt",

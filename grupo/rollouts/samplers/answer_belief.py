@@ -35,7 +35,8 @@ class WithAnswerBelief(SamplerWrapper):
         for task in tasks:
             if task.reference_answer is None or not str(task.reference_answer):
                 raise ConfigError(
-                    f"tasks: {task.key} has no reference answer, which beliefs are computed for."
+                    f"tasks: {task.key} has no reference answer. Allowed: tasks with a reference"
+                    " answer, because WithAnswerBelief measures its likelihood."
                 )
 
     async def __call__(self, task: Task, env: Env, actor: Actor) -> Group:

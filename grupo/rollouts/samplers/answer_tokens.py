@@ -63,7 +63,7 @@ def mask_thoughts(actor: Actor, rollout: Rollout, think_end: str) -> Rollout:
         text=response.text[len(thoughts.text) :],
         resets_context=False,
         later_parts=(),
-        routes="",  # those of the first tokens belong to the thoughts
+        routes="",  # the recorded routes begin with the tokens of the thoughts
     )
     masked = replace(thoughts, in_loss=False, finish_reason="stop", later_parts=())
     turns = (*masked_turns, (observation, masked), ("", answer), *rollout.turns[last + 1 :])
@@ -71,8 +71,13 @@ def mask_thoughts(actor: Actor, rollout: Rollout, think_end: str) -> Rollout:
 
 
 def items_through(actor: Actor, rollout: Rollout, characters: int) -> int:
-    """Number of first items of the last response that cover its first `characters` characters."""
-    # the actor decodes prefixes of the response
+    """Number of items of the last response, from its beginning, that contain its first characters.
+
+    Args:
+        actor: Decodes prefixes of the response.
+        rollout: The rollout.
+        characters: Number of first characters.
+    """
     return bisect_left(
         range(len(rollout.last_response.items)),
         characters,

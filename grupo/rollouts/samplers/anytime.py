@@ -21,10 +21,11 @@ class AnytimeBudgets:
     rollout has no answer.
 
     The rollouts of a chain share its segments from one budget to the next. Only one of them trains
-    on a segment: the first answer at the budget that ends the segment. Reward terms: `trace_index`
-    is the index of the chain. `budget_index` is the index of the budget. `cut_index` is the index
-    of the budget at which the chain was cut, or of the segment in which it ended. The step value
-    `thinking` is 1 for thinking and 0 for answers.
+    on a segment: the rollout with the first answer at the budget that ends the segment.
+
+    The reward term `trace_index` is the index of the chain, and `budget_index` is the index of the
+    budget. `cut_index` is the index of the budget at which the chain was cut, or of the segment in
+    which it ended. The step value `thinking` is 1 for thinking and 0 for answers.
 
     AnytimeReasoner, Qi et al. (arXiv:2505.13438).
 

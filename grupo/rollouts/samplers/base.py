@@ -17,6 +17,8 @@ class Sampler(Protocol):
     the number of rollouts in a group. `validate_tasks(tasks)` raises `ConfigError` for tasks that
     the sampler cannot use.
 
+    A sampler may add reward terms to the rollouts, which do not change their rewards.
+
     A sampler must not generate while a call of `env.score` is pending. The latency of rewards would
     then decide which requests form a batch, and the batches decide the floating-point rounding.
     """

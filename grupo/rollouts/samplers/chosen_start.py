@@ -78,7 +78,8 @@ class WithColumnTerm(SamplerWrapper):
         reward_term: Name of the reward term.
 
     Raises:
-        ConfigError: A task has no number in that column.
+        ConfigError: A task has no number in that column. Raised before the run, and by a call with
+            such a task.
     """
 
     column: str = "pass_rate"

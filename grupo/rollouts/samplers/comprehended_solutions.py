@@ -1,7 +1,7 @@
 """Adds solutions of teachers to a group, chosen by how well the policy comprehends them.
 
-The component is the `build_prompts` of an `Attempt` in a `Rescue` sampler. Such a builder returns
-`AttemptPrompts`: prompts that the policy answers, rollouts that are ready, or both.
+The component is the `build_prompts` of a `RescueAttempt` in a `Rescue` sampler. Such a builder
+returns `RescuePrompts`: prompts that the policy answers, rollouts that are ready, or both.
 """
 
 import asyncio
@@ -14,7 +14,7 @@ from grupo.core.ranges import PositiveInt
 from grupo.core.requires import Requires
 from grupo.core.types import Group, Rollout, Task
 from grupo.rollouts.samplers.demonstrations import demonstration_rollout
-from grupo.rollouts.samplers.rescue import AttemptPrompts
+from grupo.rollouts.samplers.rescue import RescuePrompts
 
 
 @component
@@ -23,8 +23,8 @@ class ComprehendedSolutions:
 
     The policy is given the prompt and the reasoning of a solution. The comprehension is the mean
     probability that it then gives to the tokens of the reference answer. The reasoning is the text
-    before the last occurrence of the answer. Solutions are scored like rollouts, not generated. The
-    policy did not sample the rollouts of solutions (`sampled=False`); their source is "expert".
+    before the last occurrence of the answer. Each added solution becomes a scored rollout with the
+    source "expert", whose response is marked as not sampled.
 
     AMPO, Yuan et al. (arXiv:2510.02227).
 
@@ -41,11 +41,11 @@ class ComprehendedSolutions:
     def requires(self) -> Requires:
         return Requires(columns=self.columns)
 
-    async def __call__(self, group: Group, env: Env, actor: Actor) -> AttemptPrompts:
+    async def __call__(self, group: Group, env: Env, actor: Actor) -> RescuePrompts:
         task = group.task
         texts = [str(task.columns[name]) for name in self.columns if name in task.columns]
         if not texts:
-            return AttemptPrompts()
+            return RescuePrompts()
         comprehensions = await asyncio.gather(
             *(comprehension(task, text, env, actor) for text in texts)
         )
@@ -54,7 +54,7 @@ class ComprehendedSolutions:
             await demonstration_rollout(task, env, actor, texts[i], source="expert")
             for i in best_first[: self.count]
         ]
-        return AttemptPrompts(rollouts=(await score_group(task, env, rollouts)).rollouts)
+        return RescuePrompts(rollouts=(await score_group(task, env, rollouts)).rollouts)
 
 
 async def comprehension(task: Task, solution: str, env: Env, actor: Actor) -> float:

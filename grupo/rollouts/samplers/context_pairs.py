@@ -13,7 +13,7 @@ from grupo.rollouts.samplers.hints import append_to_prompt, rollout_with_removed
 
 @component
 class ContextPairs:
-    """A pair of answers: one with retrieved context and reward 1, one without and reward 0.
+    """A pair of answers: one with retrieved context, reward 1, and one without context, reward 0.
 
     The answer with context has the source "with_context". Its prompt is then replaced by the task's
     own prompt, so that a loss on preferences teaches the policy to answer without the context. The
@@ -24,8 +24,9 @@ class ContextPairs:
     Args:
         retrieve: Returns the text of the context of a task.
         prompt: Text at the end of the prompt, with the field {context}.
-        margin: The answer with context must score higher by more than this. With -1 and rewards of
-            0 and 1, a pair is left out only if the answer without context alone is correct.
+        margin: The reward of the answer with context minus the other reward must be above this
+            number. With -1 and rewards of 0 and 1, a pair is left out only if the answer with
+            context is wrong and the other one is correct.
     """
 
     retrieve: Callable[[Task], str]

@@ -61,7 +61,7 @@ class CorrectiveHints(SamplerWrapper):
         inner: The sampler of the group.
         find_flaw: Returns the flawed part of a text and a hint, or None (the paper's intervener).
         max_rounds: Largest number of hints in a rollout (our choice).
-        max_hint_share: From this share of hint tokens on, a rollout is left out (paper: 2.6 %).
+        max_hint_share: The share of hint tokens in a rollout must be below this (paper: 2.6 %).
         success_threshold: A rollout with a higher reward is correct.
     """
 

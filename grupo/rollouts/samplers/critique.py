@@ -7,12 +7,12 @@ from grupo.core.interfaces import Actor, Env
 from grupo.core.types import Group, Rollout, Task
 from grupo.rollouts.samplers.base import Sampler
 from grupo.rollouts.samplers.hints import append_to_prompt
-from grupo.rollouts.samplers.kept_answers import best_replaces_first
+from grupo.rollouts.samplers.merge_rules import best_replaces_first
 from grupo.rollouts.samplers.rescue import (
-    Attempt,
-    AttemptPrompts,
     GenerationPrompt,
     Rescue,
+    RescueAttempt,
+    RescuePrompts,
     every_group,
 )
 from grupo.rollouts.samplers.trained_prompts import plain_prompt
@@ -53,8 +53,8 @@ class Critiques:
     critique: Callable[[Task, Rollout], str] = critique_with_answer
     retry_instruction: str = RETRY_INSTRUCTION
 
-    async def __call__(self, group: Group, env: Env, actor: Actor) -> AttemptPrompts:
-        return AttemptPrompts(
+    async def __call__(self, group: Group, env: Env, actor: Actor) -> RescuePrompts:
+        return RescuePrompts(
             tuple(
                 GenerationPrompt(self._retry_task(group.task, rollout), (("refined", i),))
                 for i, rollout in enumerate(group.rollouts)
@@ -88,5 +88,5 @@ def with_critique(
         retry_instruction: Text at the end of the prompt for the second attempt.
     """
     build_prompts = Critiques(critique, retry_instruction)
-    attempt = Attempt(build_prompts, best_replaces_first, plain_prompt, "with_critique")
+    attempt = RescueAttempt(build_prompts, best_replaces_first, plain_prompt, "with_critique")
     return Rescue(inner, (attempt,), every_group)

@@ -45,13 +45,12 @@ class AtFractions:
 
 @component
 class AtUnlikelyItems:
-    """Cuts before unlikely items: before the first one, and before every n-th one after it.
+    """Cuts before the first unlikely item, and before every n-th unlikely item after it.
 
-    An item is unlikely if its probability is below `below`. SPO-chain, Guo et al.
-    (arXiv:2505.23564).
+    SPO-chain, Guo et al. (arXiv:2505.23564).
 
     Args:
-        below: Smallest probability of an item that is not unlikely.
+        below: An item is unlikely if its probability is below this.
         items_per_segment: Number n of unlikely items from one cut to the next.
 
     >>> from math import log
@@ -95,7 +94,7 @@ class AtTurns:
 
 @component
 class AfterText:
-    """Cuts at 0, the end of the prompt, and after each item that completes the text once more.
+    """Cuts at 0, the end of the prompt, and after each item that completes an occurrence of a text.
 
     Args:
         text: The text between segments of an answer, such as a line break.

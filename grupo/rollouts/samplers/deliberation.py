@@ -141,7 +141,7 @@ PAPER = Paper(
     missing=("The decomposition of a request into its intentions, before the deliberation.",),
     deviations=(
         "The texts of the prompts are our choice.",
-        "The refiner is code: models that judge a thought can be functions of it.",
+        "The refiner is a function, which may call a model that judges thoughts.",
     ),
     shown=("docs/pipelines_shown.md#aidsafe",),
 )

@@ -1,4 +1,4 @@
-"""Distilled drafts: answers to a prompt with a workspace, a text made of drafts of the policy."""
+"""Groups whose prompt contains a workspace: a text made from the policy's own drafts."""
 
 import asyncio
 from collections.abc import Sequence
@@ -70,7 +70,8 @@ class SummaryOfDrafts:
     """The workspace is a summary of the drafts. The policy generates it, but is not trained on it.
 
     Args:
-        request: Text after the prompt of the summary, with the field {drafts}.
+        request: Text that is appended to the task's prompt to request the summary. The drafts take
+            the place of {drafts} in it.
         separator: Text between two drafts.
     """
 
@@ -92,12 +93,13 @@ class SummaryOfDrafts:
 
 @component
 class DistilledDrafts(GroupSampler):
-    """Groups of independent rollouts; some groups answer a prompt with a workspace of drafts.
+    """Groups of independent rollouts. Some of the groups answer a prompt with a workspace.
 
     A group has a workspace with probability `share`. The policy then generates `drafts` drafts, and
     `distill` makes the workspace of them. All rollouts of the group are generated and trained with
     the workspace in their prompt. The drafts and the workspace are not trained on, but their tokens
-    are counted as generated. The reward term `operator` is 1 in a group with a workspace, else 0.
+    are counted as generated. The reward term `has_workspace` is 1 in a group with a workspace, else
+    0. It is no part of the reward.
 
     Parallel-Distill-Refine with one round, Madaan et al. (arXiv:2510.01123).
 
@@ -108,7 +110,8 @@ class DistilledDrafts(GroupSampler):
         distill: Makes the workspace of the drafts.
         max_tokens: Largest number of tokens in the workspace (kappa in the paper).
         share: Probability that a group has a workspace.
-        request: Text after the prompt, with the field {workspace}.
+        request: Text that is appended to the prompt. The workspace takes the place of {workspace}
+            in it.
     """
 
     drafts: PositiveInt = 4
@@ -117,7 +120,7 @@ class DistilledDrafts(GroupSampler):
     share: Fraction = 0.5
     request: str = "\n\nNotes of earlier drafts:\n{workspace}\n\nAnswer."
 
-    provides = Provides(reward_terms=("operator",))
+    provides = Provides(reward_terms=("has_workspace",))
 
     async def __call__(self, task: Task, env: Env, actor: Actor) -> Group:
         has_workspace = actor.rng("operator").random() < self.share
@@ -128,8 +131,9 @@ class DistilledDrafts(GroupSampler):
                 for i in range(task.group_size or self.group_size)
             )
         )
+        # the environment scores the answers to the task's own prompt
         group = await score_group(task, env, rollouts)
-        term = {"operator": float(has_workspace)}
+        term = {"has_workspace": float(has_workspace)}
         return group.with_rollouts(rollout.with_reward_terms(term) for rollout in group.rollouts)
 
     async def _with_workspace(self, task: Task, env: Env, actor: Actor) -> Task:

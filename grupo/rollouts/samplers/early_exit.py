@@ -12,11 +12,11 @@ from grupo.rollouts.samplers.prefixes import finish_and_score
 
 @component
 class EarlyExits:
-    """Generates one chain of thought, and an answer after it and after each of several cuts.
+    """Generates one chain of thought with an answer, and further answers after early cuts of it.
 
     Cut positions are drawn uniformly over the tokens of the chain of thought. At a cut,
-    `instruction` and `think_end` are forced, and the policy answers. If the chain has fewer tokens
-    than cuts are requested, each of its tokens has a cut. The reward term `exit_index` is 0 for the
+    `instruction` and `think_end` are forced, and the policy answers. A chain with fewer tokens than
+    `num_exits` has a cut at each token. The reward term `exit_index` is 0 for the
     earliest cut, 1 for the next one, and highest for the complete chain.
 
     Args:
@@ -54,7 +54,7 @@ class EarlyExits:
         )
 
     async def _cut_positions(self, actor: Actor, thinking: Rollout, max_cuts: int) -> list[int]:
-        """Random numbers of thinking tokens before a cut, in ascending order."""
+        """Random cut positions in ascending order: each is the number of tokens before a cut."""
         response = thinking.last_response
         think_end_length = len((await actor.prefill_forced(thinking, "", self.think_end)).items)
         # tokens of `think_end`, or the end token: a cut at or after them would not be an early exit

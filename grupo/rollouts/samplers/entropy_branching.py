@@ -73,7 +73,7 @@ class EntropyBranching:
         )
 
     async def _grow_tree(self, task: Task, env: Env, actor: Actor) -> Sequence[_Path]:
-        """The finished paths of a new tree, as many as the group has rollouts."""
+        """The finished paths of a new tree, one for each rollout of the group."""
         new_node_ids = count()
         rng = actor.rng("branches")
         num_leaves = task.group_size or self.leaves

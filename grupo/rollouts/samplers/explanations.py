@@ -8,7 +8,7 @@ from grupo.core.interfaces import Actor, Env, initial_observation
 from grupo.core.ranges import PositiveInt
 from grupo.core.types import Group, Rollout, Task
 from grupo.rollouts.samplers.hints import append_to_prompt
-from grupo.rollouts.samplers.rescue import AttemptPrompts, GenerationPrompt
+from grupo.rollouts.samplers.rescue import GenerationPrompt, RescuePrompts
 from grupo.util.errors import ConfigError
 
 EXPLAIN = "\n\nThe right answer is {answer}. Explain step by step how it is found."
@@ -34,16 +34,16 @@ class Explanations:
                     f"tasks: {task.key} has no reference answer, which is to be explained."
                 )
 
-    async def __call__(self, group: Group, env: Env, actor: Actor) -> AttemptPrompts:
+    async def __call__(self, group: Group, env: Env, actor: Actor) -> RescuePrompts:
         task = group.task
         answer_task = append_to_prompt(task, self.instruction.format(answer=task.reference_answer))
         stream_labels = tuple(("explained", i) for i in range(self.count))
-        return AttemptPrompts((GenerationPrompt(answer_task, stream_labels),))
+        return RescuePrompts((GenerationPrompt(answer_task, stream_labels),))
 
 
 @component
 class RecitedExplanation:
-    """Makes an unsampled answer to the task's own prompt: an explanation and `ending`.
+    """Makes an explanation, followed by `ending`, an unsampled answer to the task's own prompt.
 
     `ending` is not repeated if the explanation ends with it.
 

@@ -11,22 +11,26 @@ from grupo.core.requires import Requires
 from grupo.core.types import Group, Task
 from grupo.rollouts.samplers.base import Sampler
 from grupo.rollouts.samplers.hints import append_to_prompt, beginning, check_no_leak
-from grupo.rollouts.samplers.kept_answers import FirstCorrectReplacesFirst, add_all
+from grupo.rollouts.samplers.merge_rules import FirstCorrectReplacesFirst, add_all
 from grupo.rollouts.samplers.rescue import (
     AllIncorrect,
-    Attempt,
-    AttemptPrompts,
     GenerationPrompt,
     Rescue,
+    RescueAttempt,
+    RescuePrompts,
 )
-from grupo.rollouts.samplers.trained_prompts import Reprompt, keep_generation_prompt, plain_prompt
+from grupo.rollouts.samplers.trained_prompts import (
+    TrainingPrompt,
+    keep_generation_prompt,
+    plain_prompt,
+)
 
 PREFIX_TEXT = "\n\nHint: "
 
 
 @component
 class HintColumn:
-    """Builds the prompt with the hint from a column. As many rollouts answer it as the group has.
+    """Builds a prompt with the hint from a column; it gets as many rollouts as the group has.
 
     A task without the column gets no prompt.
 
@@ -34,7 +38,7 @@ class HintColumn:
         column: Column of the hint.
         prefix_text: Text between the prompt and the hint.
         reject_leaks: Whether a hint that contains the reference answer raises `ConfigError`.
-        fraction: Fraction of the column's characters that are the hint, from its beginning.
+        fraction: The hint is the beginning of the column's text: this fraction of its characters.
     """
 
     column: str = "hint"
@@ -52,27 +56,29 @@ class HintColumn:
             for task in tasks:
                 check_no_leak(task, self.column, self.fraction)
 
-    async def __call__(self, group: Group, env: Env, actor: Actor) -> AttemptPrompts:
+    async def __call__(self, group: Group, env: Env, actor: Actor) -> RescuePrompts:
         task = group.task
         self.validate_tasks([task])
         if self.column not in task.columns:
-            return AttemptPrompts()
+            return RescuePrompts()
         hint = beginning(str(task.columns[self.column]), self.fraction)
         hinted_task = append_to_prompt(task, self.prefix_text + hint)
         stream_labels = tuple(("guided", i) for i in range(len(group.rollouts)))
-        return AttemptPrompts((GenerationPrompt(hinted_task, stream_labels),))
+        return RescuePrompts((GenerationPrompt(hinted_task, stream_labels),))
 
 
 @component
 class HintLevels:
-    """Builds a prompt with each hint of a column, from weak to strong. One rollout answers each.
+    """Builds a prompt for each hint of a column, from weak to strong, with one rollout each.
 
     The column has a list of tiers, the weakest first. A tier is a text, or a list of texts that
-    continue one another. Each text of a tier is a level: its hint has the tier up to this text.
+    continue one another. A tier with the texts a, b and c makes three levels, with the hints a,
+    a + b and a + b + c.
 
     Args:
-        max_levels: Number of the first levels that are tried; may be a schedule. A warm-up without
-            hints is `Switch(0.15, 0.0, 12.0)`.
+        max_levels: Only the first `max_levels` levels are tried; may be a schedule. A warm-up
+            without hints is `Switch(0.15, 0.0, 12.0)`: no level in the first 15 % of the run, and
+            then 12 levels.
         column: Column of the hints.
         prefix_text: Text between the prompt and the hint.
     """
@@ -85,9 +91,9 @@ class HintLevels:
     def requires(self) -> Requires:
         return Requires(columns=(self.column,))
 
-    async def __call__(self, group: Group, env: Env, actor: Actor) -> AttemptPrompts:
+    async def __call__(self, group: Group, env: Env, actor: Actor) -> RescuePrompts:
         levels = hint_levels(group.task.columns, self.column)[: int(self.max_levels)]
-        return AttemptPrompts(
+        return RescuePrompts(
             tuple(
                 GenerationPrompt(
                     append_to_prompt(group.task, self.prefix_text + hint), (("level", i),)
@@ -98,7 +104,7 @@ class HintLevels:
 
 
 def hint_levels(columns: Mapping[str, Any], column: str) -> Sequence[str]:
-    """The hint of each level: the texts of a tier up to the level's text, one per line.
+    """The hint of each level, as in `HintLevels`; the texts of a hint are joined by line breaks.
 
     >>> hint_levels({"hints": ["add", ["1 + 1", "1 + 1 = 2"]]}, "hints")
     ['add', '1 + 1', '1 + 1\\n1 + 1 = 2']
@@ -129,7 +135,7 @@ def with_hint(
         reject_leaks: Whether a hint that contains the reference answer raises `ConfigError`.
     """
     build_prompts = HintColumn(column, prefix_text, reject_leaks)
-    attempt = Attempt(build_prompts, add_all, plain_prompt, "with_hint")
+    attempt = RescueAttempt(build_prompts, add_all, plain_prompt, "with_hint")
     return Rescue(inner, (attempt,), AllIncorrect(success_threshold))
 
 
@@ -139,9 +145,9 @@ def with_scaffold(
     column: str = "hints",
     prefix_text: str = PREFIX_TEXT,
     success_threshold: NumberOrSchedule = 0.5,
-    reprompt: Reprompt = keep_generation_prompt,
+    training_prompt: TrainingPrompt = keep_generation_prompt,
 ) -> Rescue:
-    """Replaces a rollout of a group in which all are incorrect, by a correct rollout with a hint.
+    """Replaces one rollout of an all-incorrect group by a correct rollout with a hint.
 
     Each level of `HintLevels` is tried with one rollout. The correct rollout with the weakest hint
     replaces the group's first rollout, and its source is "with_scaffold". Scaf-GRPO, Zhang et al.
@@ -149,13 +155,14 @@ def with_scaffold(
 
     Args:
         inner: The sampler of the rollouts without a hint.
-        max_levels: Number of the first levels that are tried; may be a schedule.
+        max_levels: Only the first `max_levels` levels are tried; may be a schedule.
         column: Column of the hints.
         prefix_text: Text between the prompt and the hint.
         success_threshold: A rollout with a higher reward is correct.
-        reprompt: Keeps the hint in the prompt of the correct rollout; `plain_prompt` removes it.
+        training_prompt: The prompt that the correct rollout is trained with: by default the prompt
+            with the hint; `plain_prompt` is the task's own prompt.
     """
     build_prompts = HintLevels(max_levels, column, prefix_text)
     merge = FirstCorrectReplacesFirst(success_threshold)
-    attempt = Attempt(build_prompts, merge, reprompt, "with_scaffold")
+    attempt = RescueAttempt(build_prompts, merge, training_prompt, "with_scaffold")
     return Rescue(inner, (attempt,), AllIncorrect(success_threshold))

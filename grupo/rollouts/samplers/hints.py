@@ -1,4 +1,4 @@
-"""Hints at the end of a prompt, and checks that they do not hold the answer."""
+"""Hints at the end of a prompt, and checks that a hint does not contain the answer."""
 
 import re
 from dataclasses import replace
@@ -51,7 +51,7 @@ def check_no_leak(task: Task, column: str, fraction: float = 1.0) -> None:
     Args:
         task: The task.
         column: Column of the hint.
-        fraction: Fraction of the column's characters that are the hint, from its beginning.
+        fraction: The hint is the beginning of the column's text: this fraction of its characters.
 
     >>> task = Task("k", "6 * 7 =", 42, columns={"hint": "It is 42."})
     >>> check_no_leak(task, "hint")  # doctest: +ELLIPSIS

@@ -12,7 +12,7 @@ from grupo.core.requires import Requires
 from grupo.core.task_statistic import ScoredGroup, StatisticState, TaskStatistic
 from grupo.core.types import Group, Observation, Rollout, Task
 from grupo.rollouts.samplers.hints import append_to_prompt, leaks_answer
-from grupo.rollouts.samplers.rescue import AttemptPrompts, GenerationPrompt
+from grupo.rollouts.samplers.rescue import GenerationPrompt, RescuePrompts
 from grupo.rollouts.samplers.self_hint import parse_hint
 from grupo.rollouts.samplers.wrapper import SamplerWrapper
 
@@ -57,7 +57,7 @@ class LeveledHintPrompt:
 class LeveledHint:
     """Lets the policy write a hint of one level, and builds the task's prompt with this hint.
 
-    As many rollouts answer the prompt as the group has. The hint is not trained on. A hint is
+    The prompt gets as many rollouts as the group has. The hint is not trained on. A hint is
     rejected if it cannot be extracted or contains the reference answer; then there is no prompt.
 
     Args:
@@ -72,12 +72,12 @@ class LeveledHint:
     extract_hint: Callable[[str], str] = parse_hint
     prefix_text: str = "\n\n"
 
-    async def __call__(self, group: Group, env: Env, actor: Actor) -> AttemptPrompts:
+    async def __call__(self, group: Group, env: Env, actor: Actor) -> RescuePrompts:
         hinted = await self.hinted_task(group.task, actor.fork("hint"))
         if hinted is None:
-            return AttemptPrompts()
+            return RescuePrompts()
         stream_labels = tuple(("hinted", i) for i in range(len(group.rollouts)))
-        return AttemptPrompts((GenerationPrompt(hinted, stream_labels),))
+        return RescuePrompts((GenerationPrompt(hinted, stream_labels),))
 
     async def hinted_task(self, task: Task, actor: Actor) -> Task | None:
         """The task with a hint in its prompt; None if the hint was rejected."""
@@ -108,7 +108,7 @@ class HintLevel(TaskStatistic):
     """
 
     max_level: PositiveInt = 3
-    low: Probability = 0.1  # of the authors' run script; the defaults of their trainer have 0
+    low: Probability = 0.1  # as in the authors' run script; the default of their trainer is 0
     high: Probability = 0.35
     success_threshold: NumberOrSchedule = 0.5
 
@@ -130,7 +130,7 @@ class HintLevel(TaskStatistic):
 
 @component
 class AtHintLevel(SamplerWrapper):
-    """The inner sampler's group for a prompt with a hint, whose level depends on earlier groups.
+    """The inner sampler's group, generated with a hint whose level depends on earlier groups.
 
     The rollouts are trained with the hint in their prompt. At level 0, or if the hint is rejected,
     the prompt has no hint. SAGE, the light variant: no group is generated twice.

@@ -46,7 +46,7 @@ class PrefixValue(SamplerWrapper):
 
     If a beginning ends inside an answer, a completion continues the answer with one response. Later
     turns follow the inner sampler's turn strategy. A flow policy continues from the latents of the
-    beginning. If the beginning has no items, it starts from new noise.
+    beginning, or from new noise if the beginning has no items.
 
     VinePPO (arXiv:2410.01679); SPO (arXiv:2505.23564).
 
@@ -56,7 +56,7 @@ class PrefixValue(SamplerWrapper):
         completions: Number of continuations of each beginning (n in the papers).
 
     Raises:
-        ConfigError: When it samples, if rollouts play games against one another.
+        ConfigError: During sampling, if the rollouts of the inner sampler play against one another.
     """
 
     at: CutPoints = AtUnlikelyItems()

@@ -15,7 +15,7 @@ class Prefix:
 
     Args:
         rollout: The turns of the beginning; the last answer may be cut.
-        is_open: Whether the policy continues the last answer, instead of a new turn.
+        is_open: Whether the policy continues the last answer; False if a new turn begins.
     """
 
     rollout: Rollout = Rollout()

@@ -87,7 +87,8 @@ class _PartialRollout:
     Args:
         actor: The actor that generates the rollout.
         rollout: The rollout.
-        score: Predicted probability of a correct rollout; -1 if it ended before this length.
+        score: Predicted probability that the rollout is correct; -1 if the rollout ended before the
+            pruning length.
     """
 
     actor: Actor
@@ -102,8 +103,8 @@ class EarlyPruning:
     At this length, the quality head computes a score of each rollout. The first `always_keep`
     rollouts of the group always continue. Among the other rollouts with a score, `balanced_subset`
     chooses the fraction `keep_fraction` to continue, so that about half of the chosen ones will be
-    correct. `posterior` gives the probability of this for a score. A pruned rollout has the error
-    `PRUNED_BY_SAMPLER`, and the environment does not score it.
+    correct. `posterior` maps a score to the probability of a correct rollout. A pruned rollout has
+    the error `PRUNED_BY_SAMPLER`, and the environment does not score it.
 
     The reward term `quality` is the score, or -1 for a rollout without a score. The step value
     `score_position` is 1 at the first action after the score, else 0.

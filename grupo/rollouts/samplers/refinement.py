@@ -1,7 +1,7 @@
 """Revisions of a group's best rollout, which is shown with the criteria that it does not meet.
 
-`RefineBest` is the `build_prompts` of an `Attempt` in a `Rescue` sampler. Such a builder returns
-`AttemptPrompts`: prompts that the policy answers, rollouts that are ready, or both.
+`RefineBest` is the `build_prompts` of a `RescueAttempt` in a `Rescue` sampler. Such a builder
+returns `RescuePrompts`: prompts that the policy answers, rollouts that are ready, or both.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -11,8 +11,8 @@ from grupo.core.interfaces import Actor, Env
 from grupo.core.requires import Requires
 from grupo.core.types import Group, Rollout, Task
 from grupo.rollouts.samplers.hints import append_to_prompt
-from grupo.rollouts.samplers.kept_answers import best_answers
-from grupo.rollouts.samplers.rescue import AttemptPrompts, GenerationPrompt
+from grupo.rollouts.samplers.merge_rules import ranked_answers
+from grupo.rollouts.samplers.rescue import GenerationPrompt, RescuePrompts
 
 REFINE = "\n\nAn answer: {answer}\n\nIt lacks:\n{items}\n\nWrite a better answer."
 
@@ -59,14 +59,14 @@ class RefineBest:
     lacks: Callable[[Task, Rollout], Sequence[str]] = FailedItems()
     instruction: str = REFINE
 
-    async def __call__(self, group: Group, env: Env, actor: Actor) -> AttemptPrompts:
-        best_first = best_answers(group.rollouts)  # without the rollouts that could not be scored
+    async def __call__(self, group: Group, env: Env, actor: Actor) -> RescuePrompts:
+        best_first = ranked_answers(group.rollouts)  # without the rollouts that could not be scored
         unmet_criteria = self.lacks(group.task, best_first[0]) if best_first else ()
         if not unmet_criteria:
-            return AttemptPrompts()
+            return RescuePrompts()
         text = self.instruction.format(answer=best_first[0].text, items="\n".join(unmet_criteria))
         prompt = GenerationPrompt(
             task=append_to_prompt(group.task, text),
             stream_labels=(("refined",),),  # a random stream for each rollout, here one
         )
-        return AttemptPrompts(prompts=(prompt,))
+        return RescuePrompts(prompts=(prompt,))

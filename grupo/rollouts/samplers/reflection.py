@@ -37,7 +37,7 @@ class WithReflection(SamplerWrapper):
     prefix_text: str = PREFIX_TEXT
     retry_instruction: str = RETRY_INSTRUCTION
 
-    requires = Requires(task_replays=(BestAndWorst(),))
+    requires = Requires(replay_rules=(BestAndWorst(),))
     provides = Provides(reward_terms=("saw_failure",))
 
     async def __call__(self, task: Task, env: Env, actor: Actor) -> Group:

@@ -1,8 +1,9 @@
-"""Rescue: further attempts at a task whose group is not informative, with hints or feedback.
+"""Rescue: further rollouts, with hints or feedback, for a group that is not informative.
 
-An attempt has three components, which run in this order. `build_prompts` builds the prompts.
-`reprompt` gives each rollout the prompt that it is trained with; the rollout was generated from
-another prompt, such as one with a hint. `merge` merges the scored rollouts into the group.
+A rescue attempt is one round of such rollouts. It has three components, which run in this order.
+`build_prompts` builds the prompts from which the rollouts are generated, such as one with a hint.
+`training_prompt` gives each rollout the prompt with which it is trained. `merge` merges the scored
+rollouts into the group.
 """
 
 import asyncio
@@ -25,18 +26,19 @@ from grupo.core.ranges import NonEmptyString
 from grupo.core.requires import merged_provides
 from grupo.core.types import Group, Rollout, Task
 from grupo.rollouts.samplers.hints import all_incorrect
-from grupo.rollouts.samplers.kept_answers import MergeRollouts, add_all
-from grupo.rollouts.samplers.trained_prompts import Reprompt, keep_generation_prompt
+from grupo.rollouts.samplers.merge_rules import MergeRollouts, add_all
+from grupo.rollouts.samplers.trained_prompts import TrainingPrompt, keep_generation_prompt
 from grupo.rollouts.samplers.wrapper import SamplerWrapper
 
 
 @dataclass(frozen=True)
 class GenerationPrompt:
-    """A prompt of an attempt, and the random streams of the rollouts that answer the prompt.
+    """A prompt of a rescue attempt, and the random streams of the rollouts that answer the prompt.
 
     Args:
-        task: The group's task, with the prompt of the attempt in place of its own prompt.
-        stream_labels: For each rollout, the label of its random stream, as `Actor.fork` takes it.
+        task: The group's task, with the prompt of the rescue attempt in place of its own prompt.
+        stream_labels: The label of a random stream for each rollout, as `Actor.fork` takes it. The
+            prompt gets one rollout for each label.
         reward_terms: Reward terms that the rollouts get besides those of the environment.
     """
 
@@ -46,12 +48,13 @@ class GenerationPrompt:
 
 
 @dataclass(frozen=True)
-class AttemptPrompts:
-    """The prompts of an attempt, and rollouts that the attempt also adds to the group.
+class RescuePrompts:
+    """The prompts of a rescue attempt, and further rollouts for the group.
 
     Args:
         prompts: The prompts that the policy answers.
-        rollouts: Scored rollouts, such as those in which the policy generated the hints.
+        rollouts: Scored rollouts that are merged into the group before the answers, such as the
+            rollouts in which the policy generated the hints.
     """
 
     prompts: tuple[GenerationPrompt, ...] = ()
@@ -59,34 +62,34 @@ class AttemptPrompts:
 
 
 class PromptBuilder(Protocol):
-    """Builds the prompts of an attempt. Without a prompt, the attempt generates nothing."""
+    """Builds the prompts of a rescue attempt, which generates nothing if there is no prompt."""
 
-    async def __call__(self, group: Group, env: Env, actor: Actor, /) -> AttemptPrompts: ...
+    async def __call__(self, group: Group, env: Env, actor: Actor, /) -> RescuePrompts: ...
 
 
 @component
-class Attempt:
-    """One more attempt at the task of a group: generates, scores and merges further rollouts.
+class RescueAttempt:
+    """One more round of rollouts for a group: generates, scores and merges them.
 
     The environment scores all rollouts in one call, with the group's task. If a prompt leaves no
-    room in the context for an answer, the attempt has no rollouts for that prompt.
+    room in the context for an answer, there are no rollouts for that prompt.
 
     Args:
         build_prompts: Builds the prompts, with the random streams of their rollouts.
-        merge: Merges the scored rollouts of the attempt into the group.
-        reprompt: Gives a rollout the prompt that it is trained with.
-        source: Name of the attempt, stored as `Rollout.source` of its rollouts.
+        merge: Merges the scored rollouts into the group.
+        training_prompt: Gives a rollout the prompt that it is trained with.
+        source: Name of the rescue attempt, stored as `Rollout.source` of its rollouts.
         turn_strategy: Generates the response to one observation.
     """
 
     build_prompts: PromptBuilder
     merge: MergeRollouts = add_all
-    reprompt: Reprompt = keep_generation_prompt
+    training_prompt: TrainingPrompt = keep_generation_prompt
     source: NonEmptyString = "rescue"
     turn_strategy: TurnStrategy = single_response
 
     async def __call__(self, group: Group, env: Env, actor: Actor) -> Group:
-        """The group after the attempt; the group is unchanged if the attempt has no rollouts."""
+        """The group with the rollouts of the attempt merged in; the same group if it has none."""
         inputs = await self.build_prompts(group, env, actor)
         rollouts_by_prompt = await asyncio.gather(
             *(self._generate(group.task, prompt, env, actor) for prompt in inputs.prompts)
@@ -98,7 +101,14 @@ class Attempt:
     async def _generate(
         self, task: Task, prompt: GenerationPrompt, env: Env, actor: Actor
     ) -> Sequence[Rollout]:
-        """The unscored rollouts of a prompt; () if the context has no room for an answer."""
+        """The unscored rollouts of a prompt; () if the context has no room for an answer.
+
+        Args:
+            task: The group's task, from whose prompt `training_prompt` may take the new prompt.
+            prompt: The prompt from which the rollouts are generated.
+            env: The environment.
+            actor: Generates the rollouts.
+        """
 
         async def answer(stream_label: tuple[object, ...]) -> Rollout:
             forked, empty_rollout = actor.fork(*stream_label), Rollout(source=self.source)
@@ -107,7 +117,7 @@ class Attempt:
         rollouts = await asyncio.gather(*map(answer, prompt.stream_labels))
         if not all(rollout.length for rollout in rollouts):
             return ()
-        return [await self.reprompt(rollout, task, env, actor) for rollout in rollouts]
+        return [await self.training_prompt(rollout, task, env, actor) for rollout in rollouts]
 
     async def _score(
         self,
@@ -150,22 +160,22 @@ def every_group(group: Group) -> bool:
 
 @component
 class Rescue(SamplerWrapper):
-    """Makes further attempts at the task of a group, one after another, while `when(group)` holds.
+    """Adds rollouts to a group by rescue attempts, one after another, while `when(group)` holds.
 
     A reward term that an attempt adds to its rollouts is 0 for the other rollouts of the group.
 
     Args:
         inner: The sampler of the group.
-        attempts: The attempts, in order.
+        attempts: The rescue attempts, in order.
         when: Called with the group before each attempt; False ends the attempts.
     """
 
-    attempts: tuple[Attempt, ...]
+    attempts: tuple[RescueAttempt, ...]
     when: Callable[[Group], bool] = AllIncorrect()
 
     async def __call__(self, task: Task, env: Env, actor: Actor) -> Group:
         group = await self.inner(task, env, actor)
-        num_inner_attempts = sum(isinstance(part, Attempt) for part in walk(self.inner))
+        num_inner_attempts = sum(isinstance(part, RescueAttempt) for part in walk(self.inner))
         for number, attempt in enumerate(self.attempts, num_inner_attempts):
             if not self.when(group):
                 break

@@ -20,8 +20,8 @@ class Reset(GroupSampler):
 
     With probability `chance`, the rollouts of a group begin with the first h items (tokens) of the
     demonstration. h is drawn uniformly from 0 to the demonstration's length minus 1. These items
-    are not trained on, and the policy continues to the end of the task. If the group is not reset,
-    h is 0, or the task has no demonstration, the rollouts are bitwise those of `GroupSampler`.
+    are not trained on, and the policy continues to the end of the task. Otherwise, if h is 0, or if
+    the task has no demonstration, the rollouts are the same bits as with `GroupSampler`.
 
     DRPO, Chang et al. (arXiv:2404.08495).
 
@@ -87,13 +87,13 @@ PAPER = Paper(
     checked=("golden", "run"),
     source=Source(
         "code",
-        "Cornell-RL/drpo, src/tldr/drpo.py: roll-in mask, beta, loss; the uniform cut, which is in"
-        " an imported library, by the catalogue's row",
+        "Cornell-RL/drpo, src/tldr/drpo.py: the mask of the demonstration, beta and the loss. The"
+        " uniform cut is in a library that the code imports; its source is the catalogue's row",
     ),
-    missing=("The reward model, the KL penalty and the critic: any method is trained on resets.",),
+    missing=("The reward model, the KL penalty and the critic: Reset combines with any method.",),
     deviations=(
-        "A group shares its beginning, so that its mean reward is the value of that state; the"
-        " paper trains by PPO, whose critic estimates it.",
+        "The rollouts of a group share their beginning, and their mean reward estimates the value"
+        " of that state. The paper trains by PPO, whose critic estimates this value.",
     ),
     shown=(
         "docs/guidance_shown/drpo_reset.md#dataset-reset-on-a-combination-lock",

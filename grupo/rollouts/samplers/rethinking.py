@@ -76,8 +76,8 @@ class ForcedRethinking(SamplerWrapper):
         trigger: Chooses the forced text.
         chance: Probability that a rollout is continued.
         cut_chance: Probability that the end of a continued rollout is first cut off.
-        cut_before: The last response is cut before the last occurrence of the first of these texts;
-            what remains is cut before that of the second, and so on.
+        cut_before: Texts before which the last response is cut, one after another: first before the
+            last occurrence of the first text, then before that of the second text, and so on.
         max_per_group: Largest number of rollouts of a group that are replaced.
         min_tokens: Smallest number of generated tokens in a continuation that replaces a rollout.
         max_tokens: Largest number of generated tokens in a continuation that replaces a rollout.

@@ -31,8 +31,8 @@ class Rewritten(SamplerWrapper):
     """Adds the policy's rewrites of a task to the group, and answers to these rewrites.
 
     The accuracy of a task is the fraction of correct rollouts in the group. A task with an accuracy
-    of at most `hard` is simplified, and another one of at most `medium` is varied. An easier task
-    is not rewritten. The reference answer of a rewrite is that of the task. The answers to a
+    of at most `hard` is simplified. Another task with an accuracy of at most `medium` is varied. An
+    easier task is not rewritten. A rewrite has the reference answer of its task. The answers to a
     rewrite are kept if some of them are correct and some are not.
 
     The reward of a rewrite is the accuracy of its answers minus the accuracy of the task. A rewrite
@@ -142,11 +142,11 @@ PAPER = Paper(
         "third_party",
         "abstracts of arXiv 2509.25004 v1 and v2; a public review for accuracy and thresholds",
     ),
-    missing=("The weight of the KL divergence by difficulty, of the first version.",),
+    missing=("The paper's first version weighs the KL divergence by the difficulty of the task.",),
     deviations=(
         "Thresholds, the number of rewrites and the instructions are our choice.",
-        "A rewrite without a text, whose text is the prompt, or that contains the reference answer"
-        " where the prompt does not, is not answered; it earns minus the accuracy of the task.",
+        "A rewrite is not answered if it is empty, equals the prompt, or adds the reference answer"
+        " to the prompt. The reward of the rewrite is then minus the accuracy of the task.",
     ),
     shown=(
         "docs/guidance_shown/rescue_sums.md#results",

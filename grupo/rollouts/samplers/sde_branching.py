@@ -167,11 +167,12 @@ class SplitTree:
 
 @component
 class SingleStepBranching:
-    """Generates a greedy path, and rollouts each of which deviates from it at one sampled action.
+    """Generates a greedy path, and rollouts that each deviate from the path at one sampled action.
 
     All actions after the sampled one are greedy again. The rollouts that deviate at the same action
     therefore differ only by this action and its consequences. Only sampled actions are trained on.
-    `branch_step`, a reward term, counts the actions before it. TempFlow-GRPO (arXiv:2508.04324).
+    The reward term `branch_step` is the number of actions before the sampled one. TempFlow-GRPO
+    (arXiv:2508.04324).
 
     Args:
         branches_per_step: Number of rollouts that deviate at the same action.

@@ -32,13 +32,14 @@ class _Path:
 
 @component
 class SegmentTree:
-    """Generates `leaves` rollouts that begin with the paths of a tree; a segment is one response.
+    """Generates `leaves` rollouts, each of which begins with a path through a tree of segments.
 
-    The tree grows in rounds. In the first round, a random number of segments are generated, from
-    `branches` to `max_initial_branches`. In a later round, every path that has not ended is
-    continued by one or more segments. The number of these segments is `branches` times the number
-    of segments of the previous round, or the number of missing rollouts if that is smaller. They
-    are spread evenly over the paths. A path ends when the policy stops or at `max_depth` segments.
+    A segment is one response. The tree grows in rounds. In the first round, a random number of
+    segments are generated, from `branches` to `max_initial_branches`. In a later round, every path
+    that has not ended is continued by one or more segments. The number of these segments is
+    `branches` times the number of segments of the previous round, or the number of missing rollouts
+    if that is smaller. They are spread evenly over the paths. A path ends when the policy stops or
+    at `max_depth` segments.
 
     If all paths have ended and rollouts are missing, random paths that the policy stopped are
     chosen. Each of them is cut at the start of a random segment, and `branches` new paths continue

@@ -12,13 +12,13 @@ from grupo.core.requires import Provides, Requires
 from grupo.core.types import Group, Observation, Rollout, Task
 from grupo.rollouts.samplers.hints import append_to_prompt, leaks_answer
 from grupo.rollouts.samplers.independent import GroupSampler
-from grupo.rollouts.samplers.kept_answers import add_all
+from grupo.rollouts.samplers.merge_rules import add_all
 from grupo.rollouts.samplers.rescue import (
     AllIncorrect,
-    Attempt,
-    AttemptPrompts,
     GenerationPrompt,
     Rescue,
+    RescueAttempt,
+    RescuePrompts,
 )
 from grupo.rollouts.samplers.trained_prompts import keep_generation_prompt
 
@@ -91,7 +91,7 @@ class SelfHints:
 
     provides = Provides(roles=(HINTER_ROLE,), reward_terms=(IS_HINT, HINT_INDEX, HINT_REJECTED))
 
-    async def __call__(self, group: Group, env: Env, actor: Actor) -> AttemptPrompts:
+    async def __call__(self, group: Group, env: Env, actor: Actor) -> RescuePrompts:
         attempts = [rollout for rollout in group.rollouts if not rollout.error]
         prompt = self.hint_prompt(group.task, actor.rng("wrong").choice(attempts))
         indices = range(1, self.num_hints + 1)
@@ -104,7 +104,7 @@ class SelfHints:
             for i, text in texts.items()
             if text and not leaks_answer(group.task, text)
         )
-        return AttemptPrompts(
+        return RescuePrompts(
             prompts=tuple(prompts),
             rollouts=tuple(hint for hint in hints if hint.length),
         )
@@ -160,10 +160,10 @@ def with_self_hints(
         prefix_text: Text between the prompt and the hint.
         success_threshold: A rollout with a higher reward is correct.
     """
-    attempt = Attempt(
+    attempt = RescueAttempt(
         build_prompts=SelfHints(num_hints, hint_prompt, extract_hint, prefix_text),
         merge=add_and_mark_rejected_hints,
-        reprompt=keep_generation_prompt,
+        training_prompt=keep_generation_prompt,
         source="with_self_hint",
         turn_strategy=inner.turn_strategy,
     )

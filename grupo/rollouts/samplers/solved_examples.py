@@ -1,4 +1,4 @@
-"""Prompts for further attempts, which show similar tasks that the policy has solved."""
+"""Prompts of rescue attempts, which show similar tasks that the policy has solved."""
 
 from dataclasses import replace
 
@@ -8,14 +8,14 @@ from grupo.core.prompt_text import append_text, prepend_text
 from grupo.core.ranges import PositiveInt
 from grupo.core.requires import Requires
 from grupo.core.types import Group, Observation, Task
-from grupo.rollouts.samplers.rescue import AttemptPrompts, GenerationPrompt
+from grupo.rollouts.samplers.rescue import GenerationPrompt, RescuePrompts
 
 
 @component
 class SolvedExamples:
     """Builds the prompt with examples: the most similar tasks that the policy has solved.
 
-    As many rollouts answer the prompt as the group has. If no similar task is solved and
+    The prompt gets as many rollouts as the group has. If no similar task is solved and
     `instruction` is "", there is no prompt.
 
     Args:
@@ -32,13 +32,13 @@ class SolvedExamples:
     def requires(self) -> Requires:
         return Requires(demonstrations=self.count)
 
-    async def __call__(self, group: Group, env: Env, actor: Actor) -> AttemptPrompts:
+    async def __call__(self, group: Group, env: Env, actor: Actor) -> RescuePrompts:
         prompt = self.prompt_of(group.task, self._instruction(group, actor))
         if prompt == group.task.prompt:
-            return AttemptPrompts()
+            return RescuePrompts()
         task = replace(group.task, prompt=prompt)
         stream_labels = tuple(("exemplified", i) for i in range(len(group.rollouts)))
-        return AttemptPrompts((GenerationPrompt(task, stream_labels),))
+        return RescuePrompts((GenerationPrompt(task, stream_labels),))
 
     def _instruction(self, group: Group, actor: Actor) -> str:
         if "{attempt}" not in self.instruction:

@@ -53,7 +53,7 @@ class SynthesizedTasks(SamplerWrapper):
     synthesize: TaskSynthesizer
     probes: NonNegativeInt = 4
 
-    requires = Requires(task_replays=(BestAndWorst(4),))
+    requires = Requires(replay_rules=(BestAndWorst(4),))
     provides = Provides(reward_terms=(DIVERSITY,))
 
     async def __call__(self, task: Task, env: Env, actor: Actor) -> Group:

@@ -44,9 +44,9 @@ class TaggedDemonstrations:
 
     Tags are dropped from the prompt at random. The tags that are not dropped stand before the
     prompt and are not trained on. With probability `infer_prob`, the dropped tags stand before the
-    solution and are trained on, so that the policy learns to infer them. To a prompt without tags
-    the trained policy answers with tags and then the solution. `without_tags` removes the tags from
-    the answer. All rewards are 1.
+    solution and are trained on, so that the policy learns to infer them. If a prompt has no tags,
+    the trained policy generates the tags and then the solution. `without_tags` removes the tags
+    from the answer. All rewards are 1.
 
     Treasure Hunt, D'souza et al. (arXiv:2506.14702).
 

@@ -1,4 +1,4 @@
-"""The prompt that a rollout is trained with: that of its generation, with a hint, or the task's."""
+"""The prompt that a rollout is trained with: the one that it was generated from, or the task's."""
 
 from dataclasses import replace
 from typing import Protocol
@@ -7,8 +7,12 @@ from grupo.core.interfaces import Actor, Env, initial_observation
 from grupo.core.types import Rollout, Task, turn_text
 
 
-class Reprompt(Protocol):
-    """Gives a rollout the prompt that it is trained with, in place of the generation prompt."""
+class TrainingPrompt(Protocol):
+    """Returns the rollout with the prompt that it is trained with, in place of its own.
+
+    The prompt from which the rollout was generated is in its first turn. `task` is the group's
+    task, whose prompt has no hint or feedback.
+    """
 
     async def __call__(
         self, rollout: Rollout, task: Task, env: Env, actor: Actor, /

@@ -1,4 +1,4 @@
-"""Windows: a step generates a limited number of tokens of a rollout, and a later step continues."""
+"""Windowed sampling: each step adds a limited number of tokens to a rollout, over several steps."""
 
 import asyncio
 from dataclasses import replace
@@ -69,6 +69,7 @@ class WindowSampler:
         max_length = min(rollout.length + self.window, self.max_length)
         rollout = _marked_as_earlier(rollout)
         while rollout.length < max_length:
+            # "" continues a response that the window has cut off
             observation = "" if rollout.truncated else await env.reply(task, rollout)
             if observation is None:
                 return rollout

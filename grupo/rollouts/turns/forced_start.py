@@ -21,7 +21,8 @@ class ForcedStart:
         inner: Generates the rest of the turn.
 
     Raises:
-        ConfigError: When the turn is taken, if the tokenizer cannot represent the text.
+        ConfigError: The tokenizer cannot represent the text. Raised at the first turn, not at
+            construction.
     """
 
     text: str
@@ -60,6 +61,7 @@ async def append_forced(
 async def with_trained_text(actor: Actor, started: Rollout) -> Rollout:
     """The rollout with its last response, a forced text, trained on as if it had been sampled."""
     *turns, (observation, forced) = started.turns
+    # `logprobs` returns the log-probabilities of the last response alone
     logp = (await actor.logprobs(started)).logp
     trained = replace(forced, in_loss=True, logp=logp)
     return replace(started, turns=(*turns, (observation, trained)))
@@ -68,6 +70,7 @@ async def with_trained_text(actor: Actor, started: Rollout) -> Rollout:
 def _check_tokens(actor: Actor, started: Rollout, text: str) -> None:
     """Raise if the forced tokens decode to another text. Special tokens may decode to no text."""
     forced = started.last_response
+    # truncation decodes the tokens that it keeps, and here it keeps all of them
     decoded = actor.truncate(started, len(forced.items)).last_response.text
     if not forced.items or (decoded.strip() and decoded.split() != text.split()):
         raise ConfigError(

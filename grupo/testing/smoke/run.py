@@ -55,9 +55,9 @@ def train_on_echo(
     Args:
         method: The method to train.
         seed: Seed of the run.
-        flipped: Reverse the training signal. The sign of the advantage is flipped; if the loss does
-            not follow the advantage, or learns from a model or text that contains the answer,
-            another digit is correct for the environment and for all sources instead.
+        flipped: Reverse the training signal. In general, the sign of the advantage is flipped. If
+            the loss does not follow the advantage, or learns from a model or text that contains the
+            answer, another digit becomes the correct one in the environment and in all sources.
         max_steps: Number of training steps.
     """
     shift = int(flipped and not _gradient_follows_advantage(method))

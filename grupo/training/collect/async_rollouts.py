@@ -22,8 +22,7 @@ class GeneratedStep:
     """The groups of one step, with the counts of its generation.
 
     Args:
-        collected: All sampled groups; the kept groups, on which the step trains; and the groups
-            that are still unfinished.
+        collected: The sampled, the kept and the unfinished groups of the step.
         num_tasks_drawn: Number of tasks drawn in the run, up to and including this step.
         generated_tokens: Number of generated tokens (or denoising steps), by the role of the
             policy, such as `hinter` (`Rollout.role`).
@@ -79,8 +78,8 @@ class AsyncRolloutQueue:
         Args:
             generate_step: Generates the step from its initial state. The second argument is a
                 future; when the future is set, the generation is cancelled.
-            initial_state: The initial state if the queue is empty. If the queue has steps, the step
-                begins with the state that the last of them passes on.
+            initial_state: The initial state of the step, used only if the queue is empty. Otherwise
+                the step takes over the state that the last step of the queue passes on.
         """
         previous_step = self.queued_steps[-1].future if self.queued_steps else None
         stop = Future[None]()

@@ -59,7 +59,8 @@ class StepGenerator:
             history: The history before the step.
             initial_state: The state that the step takes over from the step before.
             step: Number of the step, from 0.
-            stopwatch: Times the generation, and the remaining time, in which rewards are computed.
+            stopwatch: Receives the seconds of generation as `generate`, and the other seconds of
+                this call as `score`.
         """
         seconds_before = self.policy.generation_seconds
         with stopwatch.lap("score"):

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from grupo.algo.filters import Filter, filter_step
-from grupo.core.interfaces import Actor, ClosableSessions, EnvSpec, open_env
+from grupo.core.interfaces import Actor, ClosableSessions, Env, EnvSpec, open_env
 from grupo.core.requires import merged_requires
 from grupo.core.types import Group, Task
 from grupo.distributed.base import SINGLE_RANK, Ranks
@@ -25,6 +25,7 @@ from grupo.distributed.phase import Phase
 from grupo.method import Method
 from grupo.rollouts.curricula import CurriculumRequest
 from grupo.rollouts.history import History
+from grupo.rollouts.samplers import Sampler
 from grupo.storage.fault_injection import kill_point
 from grupo.training.collect.failed_rollouts import drop_failed_rollouts
 from grupo.training.collect.sampling_round import SamplingRound
@@ -90,9 +91,9 @@ async def collect_groups(
         tasks: The training tasks.
         history: The record of earlier groups, which this function changes: it counts the new tasks
             in `history.num_tasks_drawn` and removes the unfinished rollouts of drawn tasks.
-        num_groups: Target number of groups. After the first round, kept and unfinished groups
-            count, also those continued from earlier steps. The step trains on at most this many
-            groups, plus one for each of the `unfinished_groups`.
+        num_groups: Target number of groups. The first round requests this number of new groups. A
+            later round requests it minus the number of kept and unfinished groups so far. The step
+            trains on at most this many groups, plus one for each of the `unfinished_groups`.
         seed: Seed of the run, for the curriculum and, with a token limit, for the random streams.
         ranks: The processes that share the generation; every rank returns the groups of all ranks.
         token_limit: Maximum number of tokens that this step generates for one rollout. None means
@@ -102,8 +103,7 @@ async def collect_groups(
     opened_env = open_env(env)
     collection = _Collection()
     groups_to_generate = list(unfinished_groups)
-    # the limit carries the number of the step, which is not used without a limit
-    step = token_limit.step if token_limit else 0
+    step = token_limit.step if token_limit else 0  # only a token limit needs the step's number
     for round_index in count():
         num_missing = num_groups - len(collection.kept) - len(collection.unfinished)
         scored_groups = tuple(collection.scored)
@@ -112,14 +112,10 @@ async def collect_groups(
         if not groups_to_generate:
             break
         kill_point("step/tasks_drawn")
-        own_indices = share_of_rank(ranks, len(groups_to_generate))
-        own_groups = [groups_to_generate[i] for i in own_indices]
-        sampling_round = SamplingRound(method.sampler, opened_env, own_groups, token_limit)
-        own_outcomes = await sampling_round.generate(actor, seed)
-        outcome_by_index = dict(zip(own_indices, own_outcomes, strict=True))
-        ended, unfinished = _exchange_outcomes(
-            ranks, outcome_by_index, groups_to_generate, token_limit
+        own_outcomes = await _generate_share(
+            method.sampler, opened_env, actor, groups_to_generate, token_limit, seed, ranks
         )
+        ended, unfinished = _exchange_outcomes(ranks, own_outcomes, groups_to_generate, token_limit)
         kill_point("step/generated")
         collection.add(ended, unfinished, ranks.size, method.filter)
         kill_point("step/filtered")
@@ -184,7 +180,7 @@ class _Collection:
 def _draw_groups(method: Method, request: CurriculumRequest, step: int) -> list[GroupInProgress]:
     """Draw tasks with the curriculum, and return a group without rollouts for each task.
 
-    The history counts only new tasks, and not those that continue rollouts or extend a group.
+    The history counts only new tasks, and no task that continues rollouts or extends a group.
     """
     history = request.history
     drawn_tasks = method.curriculum(request)
@@ -207,6 +203,25 @@ def _with_history(task: Task, history: History, method: Method) -> Task:
     task = history.with_demonstrations(task, method.requires.demonstrations)
     # statistics of other components are read in the batch or the request, not in the task
     return history.with_statistic_states(task, merged_requires(method.sampler).task_statistics)
+
+
+async def _generate_share(
+    sampler: Sampler,
+    env: Env,
+    actor: Actor,
+    groups_to_generate: Sequence[GroupInProgress],
+    token_limit: StepTokenLimit | None,
+    seed: int,
+    ranks: Ranks,
+) -> dict[int, Group | GroupInProgress]:
+    """Generate this rank's share of the groups of a round, and return them by index in the round.
+
+    A group that the token limit interrupts is returned as a `GroupInProgress`.
+    """
+    own_indices = share_of_rank(ranks, len(groups_to_generate))
+    own_groups = [groups_to_generate[i] for i in own_indices]
+    outcomes = await SamplingRound(sampler, env, own_groups, token_limit).generate(actor, seed)
+    return dict(zip(own_indices, outcomes, strict=True))
 
 
 def _exchange_outcomes(

@@ -128,7 +128,7 @@ class SamplingRound:
         return await (record.scored(rollouts, score_and_wait) if record else score_and_wait())
 
     def _schedule_release(self) -> None:
-        """Call `_release` soon, when the caller has appended its call to `waiting`."""
+        """Schedule a call of `_release`, which runs after the caller has appended to `waiting`."""
         loop = asyncio.get_running_loop()
         if not any(self.records):
             loop.call_soon(self._release)
@@ -136,13 +136,16 @@ class SamplingRound:
             self.release_task = loop.create_task(self._release_when_idle())
 
     async def _release_when_idle(self) -> None:
-        # a coroutine that has just received a reply requests the next reply in a later iteration
+        # a coroutine that has received a reply may request the next one only when the loop runs on
         await running_rollout_loop().wait_until_idle()
         self.release_task = None
         self._release()
 
     def _release(self) -> None:
-        """Release all rewards, or end the paused groups, if no group is generated or scored."""
+        """Release all rewards; without any, end the paused groups.
+
+        The method does nothing while a group is being generated or scored.
+        """
         self.waiting = [call for call in self.waiting if not call.released.cancelled()]
         unfinished = {index for index, call in enumerate(self.sampler_calls) if not call.done()}
         not_waiting = unfinished - {call.group_index for call in self.waiting}

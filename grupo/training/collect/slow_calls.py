@@ -10,7 +10,7 @@ from grupo.core.types import Task
 from grupo.util.console import print_error
 
 PATIENCE = 60.0  # seconds before the first message about a call; doubled for each later message
-CHECKS_PER_PATIENCE = 4  # how often the calls are checked within that time
+CHECKS_PER_PATIENCE = 4  # number of checks of the running calls in the time `patience`
 
 
 @dataclass

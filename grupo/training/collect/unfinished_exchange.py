@@ -40,7 +40,7 @@ def exchange_unfinished_groups(
         own_groups: The unfinished groups of this rank, by index.
         groups_at_start: All groups as they were when the step began.
         phase: The phase of the step, as for `Ranks.exchange`.
-        channel: The thread that calls.
+        channel: Name of the calling thread, as for `Ranks.exchange`.
     """
     if ranks.size == 1:
         return dict(own_groups)

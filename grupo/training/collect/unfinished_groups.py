@@ -6,15 +6,13 @@ The sampler then gets back the replies, observations and scores that earlier ste
 import hashlib
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, TypeVar
+from typing import Any
 
 from grupo.core.interfaces import Actor
 from grupo.core.types import Observation, RewardResult, Rollout, SolvedTask, Task
 from grupo.inference.reply_record import RecordedReply, ReplyRecord, ResumableActor
 from grupo.storage import rollout_json
 from grupo.util.rng import derive_key
-
-T = TypeVar("T")
 
 UNLIMITED = 1 << 60  # a number of tokens that no rollout reaches
 
@@ -159,7 +157,8 @@ class GroupRecord:
         Args:
             rollout: The rollout.
             reply: Requests the observation from the environment.
-            is_lost: Whether the reply was lost. It is then not recorded, but requested again.
+            is_lost: Whether the reply was lost. A lost reply is not recorded, so that a later step
+                requests it again.
         """
         key = rollouts_digest([rollout])
         if key in self.observations:

@@ -40,8 +40,8 @@ CHANGEABLE_FIELDS = (
 def extend_run(run: Path, change: Callable[[Recipe], Recipe]) -> tuple[str, ...]:
     """Change the recipe of a run, such as its `max_steps`. Resuming the run then continues it.
 
-    The earlier recipe stays in `recipe.json`, with the step up to which it was used. If nothing
-    changes, no file is written.
+    The earlier recipe stays in `recipe.json`, with the number of steps that it was used for. If
+    nothing changes, no file is written.
 
     Args:
         run: The folder of the run, which may be finished.
@@ -94,7 +94,9 @@ def _check_fields(run_folder: RunFolder, recipe: Recipe) -> None:
 
 def _newest_checkpoint(run_folder: RunFolder) -> Checkpoint | None:
     try:
-        return checkpoint.load(run_folder.folder / CHECKPOINTS_FOLDER, run_folder.check_checkpoint)
+        return checkpoint.load_newest(
+            run_folder.folder / CHECKPOINTS_FOLDER, run_folder.check_checkpoint
+        )
     except NoCheckpoint:
         run_folder.check_no_lost_checkpoint()
         return None

@@ -51,7 +51,7 @@ class RunJournals:
             journal.fsync()
 
     def lengths_and_checksums(self, steps_done: int) -> tuple[dict[str, int], dict[str, Tensor]]:
-        """Return two mappings by the journal's name: its length in bytes, and its line checksums.
+        """Return the length in bytes and the line checksums of each journal, as two mappings.
 
         Args:
             steps_done: Number of steps of the run that are done.

@@ -25,9 +25,10 @@ def load_policy(run: Path, choice: str = LAST, weights: str = TRAINED) -> tuple[
 
     Args:
         run: The folder of the run.
-        choice: The checkpoint whose weights are loaded. "last" is the newest intact checkpoint,
-            "best" has the best evaluation by `keep.metric`, and a number is that of a step.
-        weights: "trained", or "ema" for their moving average.
+        choice: The checkpoint whose weights are loaded: "last" for the newest intact checkpoint,
+            "best" for the one with the best evaluation by `keep.metric`, or the number of a step.
+        weights: "trained", or "ema" for the moving average of the policy's weights. Auxiliary heads
+            have no average: their trained weights are loaded in both cases.
 
     Raises:
         ConfigError: The run has no such checkpoint, or no moving average.
@@ -44,7 +45,10 @@ def policy_of(recipe: Recipe, loaded_checkpoint: Checkpoint, weights: str = TRAI
     Args:
         recipe: The recipe of the run.
         loaded_checkpoint: The checkpoint.
-        weights: "trained", or "ema" for their moving average.
+        weights: As for `load_policy`.
+
+    Raises:
+        ConfigError: `weights` is another text, or the run has no moving average.
     """
     if weights not in (TRAINED, AVERAGED):
         raise ConfigError(f"weights: {weights!r}. {suggest(weights, (TRAINED, AVERAGED))}")
@@ -67,7 +71,8 @@ def load_checkpoint(run: Path, recipe: Recipe, choice: str = LAST) -> Checkpoint
 
     Raises:
         ConfigError: There is no such checkpoint. Or a GGUF file that the recipe names is gone or
-            has changed, and the weights of adapters fit no other file.
+            has changed, so that the adapters in the checkpoint no longer fit it.
+        CorruptRun: The checkpoint is damaged; for "last", every checkpoint of the run.
     """
     RunFolder.open(run).check_model_files()
     if choice != BEST and choice != LAST and not choice.isdecimal():
@@ -75,7 +80,7 @@ def load_checkpoint(run: Path, recipe: Recipe, choice: str = LAST) -> Checkpoint
     folder = run / CHECKPOINTS_FOLDER
     if choice.isdecimal():
         return _load_step(folder, int(choice))
-    last = checkpoint.load(folder)
+    last = checkpoint.load_newest(folder)
     if choice == LAST:
         return last
     best = _best_saved_step(folder, recipe, last)
@@ -89,23 +94,33 @@ def find_checkpoint(run: Path, recipe: Recipe, choice: str) -> tuple[Path, Mappi
         run: The folder of the run.
         recipe: The recipe of the run.
         choice: "last", "best" or the number of a step.
+
+    Raises:
+        ConfigError: As for `load_checkpoint`.
+        CorruptRun: As for `load_checkpoint`. Or the checkpoint was removed or changed while it was
+            read.
     """
     step = load_checkpoint(run, recipe, choice).step
-    for path in checkpoint_dirs.newest_first(run / CHECKPOINTS_FOLDER):
-        if checkpoint_dirs.step_and_repeat(path)[0] == step:
-            with suppress(InvalidCheckpoint):
-                files = manifest.verify_files(path).files
-                return path, {name: digest.sha256 for name, digest in files.items()}
-    raise CorruptRun(f"checkpoint: step {step} in {run} was removed while it was read. Try again.")
+    for path in _folders_of_step(run / CHECKPOINTS_FOLDER, step):
+        with suppress(InvalidCheckpoint):
+            files = manifest.verify_files(path).files
+            return path, {name: digest.sha256 for name, digest in files.items()}
+    raise CorruptRun(
+        f"checkpoint: step {step} in {run} was removed or changed while it was read. Try again."
+    )
 
 
 def _best_saved_step(folder: Path, recipe: Recipe, last: Checkpoint) -> int:
     """The step with the best evaluation among the steps with a checkpoint."""
     evaluations = last.data["eval_scores"]
-    ranked_steps = best_steps(evaluations, last.step, recipe.keep.metric, len(evaluations))
-    steps = [step for step in ranked_steps if step in _saved_steps(folder)]
-    if recipe.keep.best:  # the best step was kept: if it is missing now, loading it must fail
+    ranked_steps = best_steps(
+        evaluations, num_steps=last.step, metric=recipe.keep.metric, count=len(evaluations)
+    )
+    # With `keep.best`, the run kept the best step: if it is missing now, loading it must fail.
+    if recipe.keep.best:
         steps = ranked_steps[:1]
+    else:
+        steps = [step for step in ranked_steps if step in _saved_steps(folder)]
     if not steps:
         raise ConfigError(
             f"checkpoint: no step with a checkpoint in {folder} was evaluated"
@@ -117,23 +132,34 @@ def _best_saved_step(folder: Path, recipe: Recipe, last: Checkpoint) -> int:
 
 
 def _load_step(folder: Path, step: int) -> Checkpoint:
-    """The newest checkpoint of one step; raises if the step has no intact checkpoint."""
-    paths = [
-        path
-        for path in checkpoint_dirs.newest_first(folder)
-        if checkpoint_dirs.step_and_repeat(path)[0] == step
-    ]
+    """The newest intact checkpoint of a step.
+
+    Raises:
+        ConfigError: The step has no checkpoint.
+        CorruptRun: Every checkpoint of the step is damaged.
+    """
+    paths = _folders_of_step(folder, step)
     if not paths:
         raise ConfigError(
             f"checkpoint: {folder} has none of step {step}."
             f" Allowed: best, last or one of the steps {_list_steps(_saved_steps(folder))}."
         )
-    try:
-        return checkpoint.load_verified(paths[0])
-    except InvalidCheckpoint as problem:
-        raise CorruptRun(
-            f"checkpoint: {problem}. Choose another one, or put back a copy."
-        ) from None
+    problems: list[str] = []
+    for path in paths:
+        try:
+            return checkpoint.load_single(path)
+        except InvalidCheckpoint as problem:
+            problems.append(str(problem))
+    raise CorruptRun(f"checkpoint: {'; '.join(problems)}. Choose another one, or put back a copy.")
+
+
+def _folders_of_step(folder: Path, step: int) -> list[Path]:
+    """The folders of the checkpoints of a step, newest first.
+
+    A step has several if the run trained it again and was killed before it removed the older one.
+    """
+    paths = checkpoint_dirs.newest_first(folder)
+    return [path for path in paths if checkpoint_dirs.step_and_repeat(path)[0] == step]
 
 
 def _saved_steps(folder: Path) -> list[int]:

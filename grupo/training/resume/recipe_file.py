@@ -83,11 +83,11 @@ class RecipeFile:
 
     @property
     def fingerprint(self) -> str:
-        """SHA-256 of the contents. For objects in memory, the contents have descriptions."""
+        """SHA-256 of the contents, in which a description stands for each object in memory."""
         return self._data()["fingerprint"]
 
     def to_text(self) -> str:
-        """The text of the file. A file with another text was edited, even if its data are equal."""
+        """The text of the file. A file with any other text counts as edited."""
         return json.dumps(self._data(), indent=1)
 
     def _data(self) -> dict[str, Any]:
@@ -112,8 +112,8 @@ def read_recipe_file(path: Path) -> RecipeFile:
         return RecipeFile(_recipe(data["recipe"]), tuple(earlier_recipes), tuple(model_files))
     except ConfigError as error:
         hint = (
-            "What a recipe names must stay at its place and keep its name; or another version of"
-            " grupo wrote this one."
+            "Either an object that the recipe names was moved or renamed, or another version of"
+            " grupo wrote the recipe."
         )
         raise ConfigError(f"run: {path}: {error} {hint}") from error
 
@@ -150,7 +150,7 @@ def _with_fingerprint(
 ) -> dict[str, Any]:
     optional = {"earlier_recipes": earlier_recipes, "model_files": model_files}
     content = {"recipe": recipe, **{name: value for name, value in optional.items() if value}}
-    hashed = content if len(content) > 1 else recipe
+    hashed = content if len(content) > 1 else recipe  # a recipe alone is hashed without its key
     return {"fingerprint": _hash(hashed), **content}
 
 

@@ -36,9 +36,9 @@ class FileCheck:
     """The result of the check of one file.
 
     Args:
-        file: Its path within the run's folder.
-        problem: The problem; "" for an intact file.
-        note: What was compared, or what was not.
+        file: Path of the file within the run's folder.
+        problem: The damage of the file, as a message; "" for an intact file.
+        note: Which parts of the file were verified, such as "12 lines verified".
     """
 
     file: str
@@ -83,8 +83,9 @@ class RunChecker:
     Args:
         folder: The run's folder.
         on_bytes: Receives the number of bytes of each part that was read.
-        intact_checkpoints: Data and journal checksums of each intact checkpoint, by the name of its
-            folder. The checkpoint to resume from comes first.
+        intact_checkpoints: Output: the call adds each intact checkpoint, by the name of its folder.
+            It has the data and the journal checksums of the checkpoint, and no weights. The
+            checkpoint to resume from comes first.
     """
 
     folder: Path
@@ -217,7 +218,8 @@ def _check_summary(path: Path, checkpoint: Checkpoint) -> None:
     """Raise `CorruptRun` if the summary differs from the summary of the last checkpoint's data."""
     recipe = RunFolder.open(path.parent).recipe
     summary = run_summary(recipe, checkpoint.step, checkpoint.data)
-    if objects_in_memory(recipe.method):  # only a description of them was stored in the recipe
+    # the stored recipe has only descriptions of such objects, from which no `repr` can be made
+    if objects_in_memory(recipe.method):
         summary["method"] = strict_json.from_json(path.read_text()).get("method")
     expected = strict_json.to_json(summary)
     if path.read_bytes() != expected.encode():

@@ -242,7 +242,7 @@ class RunFolder:
             ConfigError: The checkpoints belong to another recipe.
         """
         try:
-            loaded_checkpoint = checkpoint.load(
+            loaded_checkpoint = checkpoint.load_newest(
                 self.folder / CHECKPOINTS_FOLDER, self.check_checkpoint
             )
         except NoCheckpoint:
@@ -259,7 +259,7 @@ class RunFolder:
 
         Raises:
             InvalidCheckpoint: A journal line from before the checkpoint is damaged or missing. Or
-                the checkpoint has an earlier recipe, which was not used for that many steps.
+                the checkpoint has an earlier recipe, which the run replaced before this step.
             ConfigError: The checkpoint belongs to another recipe.
         """
         last_step_of = {earlier.fingerprint: earlier.step for earlier in self.earlier_recipes}

@@ -75,7 +75,7 @@ def _from_run(policy: PolicySpec, run: Path, choice: str) -> CausalLM:
         raise ConfigError(f"model: the run {str(run)!r} trained a {name}. Allowed: a CausalLM.")
     path, digests = find_checkpoint(run, run_recipe, choice)
     run_start = run_policy.start
-    base = None  # the weights below the adapters of the run, if they are not those of the model
+    base = None  # weights to which the adapters of the run are added, if not those of the model
     if run_policy.lora and run_start:
         base = run_start.base if run_start.lora else run_start
     weights = StartWeights(str(path / WEIGHTS_FILE), digests[WEIGHTS_FILE], run_policy.lora, base)
@@ -84,7 +84,7 @@ def _from_run(policy: PolicySpec, run: Path, choice: str) -> CausalLM:
             f"model: the run {str(run)!r} began with a model in memory, {run_policy.model}."
             " Allowed: a run that began with a model's folder."
         )
-    return started_policy(policy, run_policy.model, weights)
+    return with_start_weights(policy, run_policy.model, weights)
 
 
 def _from_adapters(policy: PolicySpec, folder: Path) -> CausalLM:
@@ -106,7 +106,7 @@ def _from_adapters(policy: PolicySpec, folder: Path) -> CausalLM:
     targets = tuple(sorted(targets, key=str)) if isinstance(targets, list) else targets
     lora = Lora(config["r"], config["lora_alpha"], targets)
     weights = StartWeights(str(file), sha256_of(file), lora)
-    return started_policy(policy, config["base_model_name_or_path"], weights)
+    return with_start_weights(policy, config["base_model_name_or_path"], weights)
 
 
 def _read_config(path: Path) -> dict[str, Any]:
@@ -120,7 +120,7 @@ def _read_config(path: Path) -> dict[str, Any]:
     return config
 
 
-def started_policy(policy: PolicySpec, model: str, start: StartWeights) -> CausalLM:
+def with_start_weights(policy: PolicySpec, model: str, start: StartWeights) -> CausalLM:
     """The policy with another model and start weights, which only a `CausalLM` can have.
 
     Args:

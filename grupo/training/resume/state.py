@@ -32,8 +32,9 @@ from grupo.util.sharded_tensors import sharded_like
 class State:
     """The state that changes during a run; a checkpoint holds the complete state.
 
-    The state has no random generators, because every random stream is derived from the seed, a name
-    and the step.
+    `tensors` returns the part of the state that a checkpoint stores as tensors. `data` returns the
+    other part, whose fields `DATA_FIELDS` lists. The state has no random generators, because every
+    random stream is derived from the seed, a name and the step.
 
     Args:
         policy: The policy that is trained.
@@ -69,15 +70,19 @@ class State:
         self.replay_buffer = replay_buffer
         self.ema_weights = ema_weights
         self.step_durations = step_durations
-        self.step = 0  # number of steps done; the next step has this number, from 0
+        self.step = 0  # number of steps done, which is also the index of the next step, from 0
         self.eval_scores: dict[str, Any] = {}  # by the label of the evaluation
         self.generated_tokens = 0
         self.failed_rollouts = 0
-        self.total_seconds = 0.0  # of the last execution of every step and evaluation; for summary
+        # A resumed run repeats the steps after its checkpoint. A repeated step counts once in both
+        # of the following durations. `total_seconds`, for the summary, has the steps and the
+        # evaluations whose results the run keeps: the repetition. `training_seconds`, of the steps
+        # alone, decides about schedules and the end of the run, which a resume must not change: it
+        # has the first execution.
+        self.total_seconds = 0.0
+        self.training_seconds = 0.0
         # sums over the run of the `tokens/`, `time/` and `usage/` metrics, by name
         self.metric_totals: dict[str, float] = {}
-        # of the first execution of each step, without evaluations; for stopping and for schedules
-        self.training_seconds = 0.0
         self.sampler_mismatch = math.inf  # last mean |trainer's logp - sampler's logp|, in nats
         self.kl = math.nan  # `early_stopping.kl_metric` of the last step, in nats per token
         self.stop_reason = ""  # "" until the run has finished
@@ -113,7 +118,7 @@ class State:
         self.history.append_groups(
             self.step,
             groups,
-            keep_rules=requires.task_replays,
+            replay_rules=requires.replay_rules,
             keep_demonstrations=requires.demonstrations > 0,
         )
         names = method.controller_metric_names
@@ -188,7 +193,7 @@ class State:
         """Return the weights of the policy and of its heads that are evaluated and exported.
 
         With an `AveragingOptimizer`, the evaluated weights are averages. The parameters hold the
-        averages only within the `with` block, so that copies are returned.
+        averages only within the `with` block. This method therefore returns copies.
         """
         optimizers = self.optimizers.values()
         weights, aux_heads = self.policy.weights(), head_weights(self.policy.aux_heads)
@@ -198,7 +203,10 @@ class State:
             return _clone_all(weights), _clone_all(aux_heads)
 
     def data(self) -> dict[str, Any]:
-        """Return the plain data of a checkpoint: JSON data, in which inf and NaN may occur."""
+        """Return the plain data of a checkpoint: JSON data, in which inf and NaN may occur.
+
+        Some of the values are objects of the state: store or copy them before the state changes.
+        """
         return {
             "history": self.history.to_data(),
             **{name: field.read(self) for name, field in DATA_FIELDS.items()},
@@ -218,7 +226,8 @@ class State:
         self.history = History.from_data(
             data["history"],
             tensors["history"],
-            self.history.task_histories.statistics,  # a checkpoint holds only their states
+            # the components; a checkpoint holds only their states
+            self.history.task_histories.statistics,
             self.history.source_histories.statistics,
         )
         self.replay_buffer.restore(tensors.get(REPLAY_BUFFER, {}))
@@ -234,10 +243,11 @@ class State:
         self.stop_reason = reason
         self.finished = True
 
-    def reopen(self) -> None:
-        """Continue a run that was extended: it is no longer finished.
+    def extend(self) -> None:
+        """Record that the run was extended: it is no longer finished.
 
-        The final evaluation, if there was one, gets the label of an evaluation during training.
+        If there was a final evaluation, its label "after" becomes that of an evaluation during
+        training, "step N".
         """
         self.finished = False
         self.stop_reason = ""
@@ -252,8 +262,8 @@ class DataField:
     """A field of the plain data of a checkpoint.
 
     Args:
-        read: Reads the value of the field from a state.
-        write: Writes the value of the field into a state.
+        read: Returns the value of the field in a state, which may be an object of the state.
+        write: Sets the field of a state. Later changes of the state leave the given value as it is.
     """
 
     read: Callable[[State], Any]
@@ -262,7 +272,7 @@ class DataField:
 
 def _attributes(*names: str) -> dict[str, DataField]:
     """Return a `DataField` for each named attribute of the state; its value is JSON data."""
-    # values are copied, because the state changes its mappings in place
+    # `write` copies the value, because the state changes its mappings in place
     return {
         name: DataField(
             attrgetter(name), lambda state, value, name=name: setattr(state, name, copy(value))

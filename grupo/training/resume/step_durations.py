@@ -30,14 +30,14 @@ class StepDurationsRecord:
         torn_bytes: Length in bytes of an incomplete last line, which a killed run leaves.
     """
 
-    seconds: Annotated[tuple[float, ...], MEASURED]
+    seconds: Annotated[tuple[float, ...], MEASURED]  # without the limits of a recipe's fields
     length: Measured
     damage: str
     torn_bytes: Measured
 
 
 class StepDurations(Protocol):
-    """The seconds of each step; of a step repeated after a resume, those of its first execution."""
+    """The seconds of each step. A repeated step keeps the seconds of its first execution."""
 
     def load(self) -> str:
         """Read the recorded seconds, and return a message if a line is damaged, else ""."""

@@ -1,1 +1,1 @@
-"""The update: groups become a batch, the batch gradients; with the metrics of both."""
+"""The update of a step: lay out groups as a batch, compute gradients, update, and measure."""

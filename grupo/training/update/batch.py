@@ -32,7 +32,8 @@ class BatchBuilder:
         recomputes_old_logp: True if the trainer computes the old log-probs; False if those of the
             sampler are used.
         ranks: The processes that share the rows.
-        run_forward_passes: Runs a function of forward passes, which may run out of memory.
+        run_forward_passes: Calls a function that runs forward passes, and calls the function again
+            with smaller micro-batches if memory runs out.
     """
 
     method: Method
@@ -78,7 +79,7 @@ class BatchBuilder:
         return add_signals(self.policy, models, batch, self.method.requires.signals, self.ranks)
 
     def _recomputed_old_logp(self, batch: Batch) -> Tensor:
-        """The old log-probs; the trainer recomputes those of actions sampled in this context."""
+        """The old log-probs, recomputed for all actions that were sampled in the row's context."""
         has_logp = (batch.signals["sampled"] > 0) | (batch.old_logp != 0)
         is_in_context = has_logp & (batch.signals["off_context"] == 0)
         if not is_in_context.any():
@@ -88,7 +89,7 @@ class BatchBuilder:
 
 
 def must_recompute_old_logp(recipe: Recipe, sampler_mismatch: float) -> bool:
-    """Whether the trainer must compute the old log-probs, instead of the sampler.
+    """Whether the trainer must compute the old log-probs; if not, those of the sampler are used.
 
     Args:
         recipe: The recipe of the run, with `old_logp_tolerance` and `max_staleness`.

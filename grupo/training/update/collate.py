@@ -50,6 +50,7 @@ def collate(
         reward=_to_float64(rollout.reward for rollout in rollouts),
         group=_to_int64(p for p, group in enumerate(groups) for _ in group.rollouts),
         rollout=_to_int64(i for i, _ in indexed_rows),
+        # a row that continues a sequence has the number of the row before
         sequence=_to_int64(accumulate(_starts_sequence(row) for _, row in indexed_rows)),
         mask=to_matrix(lambda placed: placed.response.in_loss).bool(),
         turn=to_matrix(lambda placed: placed.turn).long(),
@@ -62,7 +63,7 @@ def collate(
 
 
 def positions_in_batch(groups: Sequence[Group]) -> dict[int, int]:
-    """Map the `index` of each rollout that the step generated to its position in the batch.
+    """Return the position in the batch of each rollout that the step generated, by `Rollout.index`.
 
     Row n of the batch of `groups` belongs to the rollout at position `batch.rollout[n]`. Rollouts
     of earlier steps, such as replays, have the index -1 and are left out.
@@ -72,7 +73,7 @@ def positions_in_batch(groups: Sequence[Group]) -> dict[int, int]:
 
 
 def response_spans(rollout: Rollout) -> list[tuple[int, slice]]:
-    """For each response: the index of its row among the rollout's rows, and its positions there."""
+    """Return the place of each response: index of its row in the rollout, positions in the row."""
     rows = enumerate(_rows(rollout))
     return [(row_index, placed.positions) for row_index, row in rows for placed in row]
 
@@ -129,7 +130,11 @@ def _rows(rollout: Rollout) -> list[list[_PlacedResponse]]:
 
 
 def _starts_sequence(row: Sequence[_PlacedResponse]) -> bool:
-    """False for a row in which a chat template has rewritten the answers of the row before."""
+    """Whether a row starts a new sequence; aggregations average over sequences.
+
+    A chat template may rewrite the earlier answers of a rollout. The answers after them then have a
+    row of their own, which continues the sequence of the row before.
+    """
     return not (row and row[0].response.rewrites_history)
 
 

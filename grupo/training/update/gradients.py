@@ -98,7 +98,7 @@ def accumulate_gradients(
 
 
 def _signal_names(method: Method, routers: RouterUpdate) -> list[str]:
-    """Signals of the loss; their order decides in which order autograd adds their gradients."""
+    """The signals that the loss reads, sorted: autograd adds their gradients in a fixed order."""
     names = {"logp", "entropy", *method.requires.recomputed_signals}
     return sorted(names | routers.signal_names)
 
@@ -148,10 +148,10 @@ def _accumulate_through_signals(
     routers: RouterUpdate,
     ranks: Ranks,
 ) -> None:
-    """Differentiate the loss with respect to the signals, and these by the parameters."""
+    """Differentiate the loss by the signals, and then the signals by the parameters."""
     signal_names = _signal_names(method, routers)
     batch = routers.prepare(batch)
-    # the policy decides the micro-batches, and computes the signals of all ranks' rows
+    # every rank gets the signals of all rows
     signals = evaluate_all(policy, policy, batch, signal_names, ranks)
     policy_signals = Signals({name: signal.requires_grad_() for name, signal in signals.items()})
     loss = (weight * method.loss(policy_signals, batch)).sum()

@@ -227,7 +227,10 @@ def _pruned_metrics(rollouts: Sequence[Rollout]) -> dict[str, float]:
 
 
 def _forked_metrics(rollouts: Sequence[Rollout]) -> dict[str, float]:
-    """Number of rollouts whose earlier answers the chat template rewrote, and their mean rows."""
+    """Number of forked rollouts, and their mean number of rows.
+
+    A rollout is forked if the chat template rewrote its earlier answers.
+    """
     rows = [float(len(rollout.contexts)) for rollout in rollouts if rollout.is_forked]
     return {"rollouts/forked": float(len(rows)), "rollouts/fork_rows": mean(rows)} if rows else {}
 
@@ -240,7 +243,8 @@ def _reward_term_means(rollouts: Sequence[Rollout]) -> dict[str, float]:
 def _term_values(name: str, rollouts: Sequence[Rollout]) -> list[float]:
     """The values of a reward term, for the rollouts that have the term.
 
-    "failed" and "answer_error" are 0 for a rollout without them: the environment sets only the 1.
+    The environment sets the terms "failed" and "answer_error" only to 1. A rollout without one of
+    them has the value 0.
     """
     defaults = {"failed": 0.0, "answer_error": 0.0}
     terms = [{**defaults, **rollout.reward_terms} for rollout in rollouts]

@@ -26,7 +26,7 @@ def retry_on_oom(
     reset: Callable[[], None],
     log: Callable[[str], None],
 ) -> Result:
-    """Call `fn` until memory suffices, halving the micro-batch after each failure.
+    """Call `fn`, and halve the micro-batch and call it again as long as memory runs out.
 
     Args:
         fn: The work; its result is returned.
@@ -44,7 +44,7 @@ def retry_on_oom(
             message = microbatcher.halve_microbatch() if is_out_of_memory(error) else ""
             if not message:
                 raise
-        # after the `except` block: within it, the error refers to the tensors of the failed call
+        # not in the `except` block, where the error still keeps the tensors of the failed call
         reset()
         microbatcher.release_memory()
         log(message)

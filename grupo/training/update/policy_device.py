@@ -35,7 +35,7 @@ class WeightedBatch:
 
         Args:
             rows: Indices of the rows, on the CPU.
-            microbatch: The rows on the CPU, which are returned if `device` is the CPU.
+            microbatch: The same rows of the batch, on the CPU.
             device: The device.
         """
         if device == self.weight.device:
@@ -56,8 +56,8 @@ class MicrobatchResult:
         rows: Row indices of the micro-batch.
         policy_signals: The signals of the policy by name, one row for each of `rows`.
         loss: The loss of the micro-batch, a scalar.
-        logp_gradient: Gradient of the loss by the log-probabilities; None if the loss does not read
-            the log-probabilities.
+        logp_gradient: Gradient of the loss with respect to the log-probabilities; None if the loss
+            does not read them.
     """
 
     rows: Tensor

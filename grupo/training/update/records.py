@@ -124,7 +124,8 @@ class _TokenValues:
 def _response_keys(rollout: Rollout) -> list[tuple[int, int]]:
     """A key of each response, which is equal for a response that several rollouts share.
 
-    It is the turn, with the response's random stream, or its identity if it has none.
+    The key is the index of the turn and the key of the response's random stream. A response without
+    a random stream has the `id` of the object instead.
     """
     return [(i, response.rng_key or id(response)) for i, (_, response) in enumerate(rollout.turns)]
 

@@ -54,7 +54,7 @@ class RouterUpdate:
         return {ROUTER_LOSS} if self.routers and self.routers.aux_loss else set()
 
     def prepare(self, batch: Batch) -> Batch:
-        """The minibatch with the input `EXPERT_COST`: the cost of each expert's probability.
+        """The minibatch with the input `EXPERT_COST`, from which each token's loss is computed.
 
         The cost depends on all rows. If one micro-batch has all rows, the minibatch is returned
         unchanged. Otherwise this method runs a forward pass without gradients.
@@ -72,7 +72,7 @@ class RouterUpdate:
         return replace(batch, inputs={**batch.inputs, EXPERT_COST: cost})
 
     def loss(self, policy_signals: Signals) -> Tensor | float:
-        """The part of the load-balancing loss of some rows, with its coefficient."""
+        """The load-balancing loss of the rows of `policy_signals`, times its coefficient."""
         return policy_signals[ROUTER_LOSS].sum() if self.signal_names else 0.0
 
     def add_last_rows(self) -> None:

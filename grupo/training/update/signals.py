@@ -83,7 +83,15 @@ def evaluate_all(
     names: Collection[str],
     ranks: Ranks = SINGLE_RANK,
 ) -> SignalDict:
-    """Return signals of `signal_model` for every row, computed in the micro-batches of `policy`."""
+    """Return signals of a model for every row of a batch, also for the rows of other ranks.
+
+    Args:
+        policy: Divides the rows into micro-batches.
+        signal_model: Computes the signals: the policy itself or an auxiliary model.
+        batch: The batch.
+        names: Names of the signals, as `signal_model` calls them.
+        ranks: The processes that share the micro-batches.
+    """
     own_microbatches = microbatches_by_rank(policy, batch, ranks)[ranks.rank]
     return _evaluate_rows(signal_model, batch, names, own_microbatches, ranks)
 

@@ -26,7 +26,7 @@ class UpdateMetrics:
         self.sums: defaultdict[str, float] = defaultdict(float)
         self.counts: defaultdict[str, int] = defaultdict(int)
         self.largest_mismatch: dict[str, float] = {LARGEST: 0.0}
-        self.alignment_sums = torch.zeros(3, dtype=torch.float64)
+        self.alignment_sums = torch.zeros(3, dtype=torch.float64)  # of `_alignment_sums`
 
     @torch.no_grad()
     def add(self, method: Method, pi: Signals, batch: Batch, loss: Tensor) -> None:
@@ -102,7 +102,12 @@ class UpdateMetrics:
 
 
 def _alignment_sums(direction: Tensor, advantage: Tensor) -> Tensor:
-    """The three sums in the cosine of advantages and direction, the negative gradient by logp."""
+    """The sums from which the cosine of advantages and direction is computed.
+
+    Args:
+        direction: Negative gradient of the loss with respect to each action's logp, (actions,).
+        advantage: Advantage of each action, (actions,).
+    """
     direction = direction.double()
     advantage = advantage.double()
     return torch.stack([(direction * advantage).sum(), (direction**2).sum(), (advantage**2).sum()])

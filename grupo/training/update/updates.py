@@ -61,13 +61,13 @@ class Updater:
         """Train on a batch, and return the metrics of its updates.
 
         Args:
-            method: The method of the step, with resolved schedules and controllers.
-                `recipe.method` still has them.
+            method: The method of the step, in which numbers have replaced the schedules and
+                controllers of `recipe.method`.
             batch: The batch of the step, with advantages.
             learning_rates: The learning rate of each optimizer, by name.
             step: Number of the step, from 0.
-            action_signals: Filled by this call: the policy's signals of each row, by row number;
-                at the end, of the rows of all ranks.
+            action_signals: Output: this call adds, for each row of every rank, the policy's signals
+                under the number of the row.
         """
         rng = make_rng(self.recipe.seed, "plan", step)
         update_metrics = [
@@ -95,7 +95,8 @@ class Updater:
                     method,
                     minibatch,
                     action_signals,
-                    # a controller, which `method` no longer has, reads means over all rows
+                    # controllers read means over all rows; `method` has numbers in their place, so
+                    # the recipe's method says whether there are any
                     measure_all_rows=bool(self.recipe.method.controller_metric_names),
                     ranks=self.ranks,
                 )
@@ -106,7 +107,7 @@ class Updater:
         with self.stopwatch.lap("update"):
             for name, optimizer in self.optimizers.items():
                 lr = learning_rates[name]
-                # the metrics of the first optimizer, the policy's, are kept
+                # of metrics with equal names, the first optimizer's are kept: the policy's
                 values = optimizer_step(optimizer, lr, self.recipe.max_grad_norm) | values
             parameters = [p for o in self.optimizers.values() for p in optimizer_parameters(o)]
             check_finite_weights(parameters, learning_rates, self.ranks)

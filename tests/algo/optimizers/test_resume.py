@@ -77,7 +77,7 @@ def test_checkpoints_and_evaluations_have_the_averaged_weights(model, tmp_path):
     recipe = recipe_with(ScheduleFreeAdam(), model).replace(max_steps=2)
     run = tmp_path / "run"
     run_training(recipe, run)
-    saved = checkpoint.load(run / "checkpoints").tensors
+    saved = checkpoint.load_newest(run / "checkpoints").tensors
     policy, _ = load_policy(run)
     for number, (name, weights) in enumerate(policy.weights().items()):
         assert torch.equal(weights, saved["weights"][name])
@@ -86,7 +86,7 @@ def test_checkpoints_and_evaluations_have_the_averaged_weights(model, tmp_path):
     learner = Learner(recipe)
     learner.policy.load(saved["weights"])
     learner.evaluate("again")
-    summary_scores = checkpoint.load(run / "checkpoints").data["eval_scores"]
+    summary_scores = checkpoint.load_newest(run / "checkpoints").data["eval_scores"]
     assert learner.state.eval_scores["again"] == summary_scores["after"]
 
 

@@ -35,7 +35,7 @@ def test_a_claim_is_one_sentence_about_its_method_with_one_comparison(claim):
     assert min(sizes) >= 1
     for method in (arm, baseline):
         assert not method.requires.columns
-        assert not method.requires.task_replays
+        assert not method.requires.replay_rules
 
 
 def test_arms_have_one_group_size_unless_the_claim_is_about_it():

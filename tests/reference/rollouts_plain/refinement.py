@@ -114,7 +114,7 @@ def pdr(
         summary = policy(summarise(q.prompt, written), limit).text
         prompt = refine(q.prompt, summary)
     group = sample(prompt, policy, reward, size)
-    return [r.with_terms(operator=float(has_workspace)) for r in group]
+    return [r.with_terms(has_workspace=float(has_workspace)) for r in group]
 
 
 TRIGGERS = ("\n\nWait", "\n\nWait, does it seem right?")  # for right and wrong answers

@@ -131,7 +131,7 @@ def collect_steps(
                 method, NoEnv(), NoActor(), tasks, history, num_groups=num_groups, seed=SEED
             )
         )
-        history.append_groups(step, collected.sampled_groups, method.requires.task_replays)
+        history.append_groups(step, collected.sampled_groups, method.requires.replay_rules)
         steps.append(CollectedStep(log.entries, collected))
     return steps
 

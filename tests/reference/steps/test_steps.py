@@ -76,7 +76,7 @@ def changes_between_steps(method: Method) -> bool:
         any(slots[name] != getattr(Method(), name) for name in ("curriculum", "replay"))
         or method.reference != Method().reference
         or any(isinstance(part, DynamicNumber) for x in slots.values() for part in walk(x))
-        or bool(requires.task_statistics or requires.source_statistics or requires.task_replays)
+        or bool(requires.task_statistics or requires.source_statistics or requires.replay_rules)
     )
 
 

@@ -21,7 +21,6 @@ from grupo.rollouts.samplers import (
     AnytimeBudgets,
     AtFractions,
     AtHintLevel,
-    Attempt,
     BetaBins,
     ChosenStart,
     ContextPairs,
@@ -46,6 +45,7 @@ from grupo.rollouts.samplers import (
     RandomTrigger,
     ResampleUntilInformative,
     Rescue,
+    RescueAttempt,
     Reset,
     ReviewPairs,
     RevisionPrompt,
@@ -81,7 +81,7 @@ from grupo.rollouts.samplers import (
     with_scaffold,
     with_self_hints,
 )
-from grupo.rollouts.samplers.kept_answers import best_replaces_first, replace_all
+from grupo.rollouts.samplers.merge_rules import best_replaces_first, replace_all
 from grupo.rollouts.samplers.pruning import BetaBin
 from grupo.rollouts.samplers.self_hint import HintPrompt
 from grupo.rollouts.samplers.step_critics import SelfRanking
@@ -219,8 +219,8 @@ PLAIN: Mapping[str, Sampler] = {
 }
 
 ATTEMPTS = (
-    Attempt(HintColumn(), replace_all),
-    Attempt(HintColumn(), best_replaces_first, recited),
+    RescueAttempt(HintColumn(), replace_all),
+    RescueAttempt(HintColumn(), best_replaces_first, recited),
 )
 
 

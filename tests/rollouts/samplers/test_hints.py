@@ -165,7 +165,7 @@ def test_lowest_correct_level_replaces_the_first_rollout_and_keeps_its_hint():
 
 
 def test_scaffolded_rollout_may_be_moved_behind_the_plain_prompt():
-    group, _ = sample(with_scaffold(GroupSampler(3), reprompt=plain_prompt), word="it")
+    group, _ = sample(with_scaffold(GroupSampler(3), training_prompt=plain_prompt), word="it")
     assert group.rewards == (1.0, 0.0, 0.0)
     assert shown_prompt(group.rollouts[0]) == "well?"
     assert group.rollouts[0].turns[0][1].off_context

@@ -39,7 +39,7 @@ def test_new_and_successful_tasks_keep_the_plain_prompt():
 
 
 def test_replays_are_declared():
-    assert SAMPLER.requires.task_replays == (BestAndWorst(1),)
+    assert SAMPLER.requires.replay_rules == (BestAndWorst(1),)
 
 
 def test_failed_task_gets_a_second_group_prompted_with_a_failure():

@@ -9,15 +9,15 @@ from grupo.core.component import component
 from grupo.core.types import Group, Response, RewardResult, Rollout, Task
 from grupo.rollouts.samplers import (
     AllIncorrect,
-    Attempt,
     GroupSampler,
     HintColumn,
     ResampleUntilInformative,
     Rescue,
+    RescueAttempt,
     WithGreedyBaseline,
     with_self_hints,
 )
-from grupo.rollouts.samplers.kept_answers import (
+from grupo.rollouts.samplers.merge_rules import (
     add_all,
     best_replaces_first,
     replace_all,
@@ -89,7 +89,9 @@ def texts(group):
 
 
 def test_attempts_are_made_in_order_until_the_group_is_no_longer_all_incorrect():
-    sampler = Rescue(GroupSampler(2), (Attempt(WEAK), Attempt(STRONG), Attempt(WEAK)))
+    sampler = Rescue(
+        GroupSampler(2), (RescueAttempt(WEAK), RescueAttempt(STRONG), RescueAttempt(WEAK))
+    )
     for key, count in (("q", 2), ("+a", 4), ("+ab", 8), ("never", 16)):
         group, requests = sample(sampler, key)
         assert len(requests) == len(group.rollouts) == count
@@ -101,14 +103,18 @@ def test_attempts_are_made_in_order_until_the_group_is_no_longer_all_incorrect()
 
 
 def test_attempt_without_prompts_leaves_the_group_as_it_is():
-    sampler = Rescue(GroupSampler(2), (Attempt(HintColumn("absent"), replace_all), Attempt(WEAK)))
+    sampler = Rescue(
+        GroupSampler(2), (RescueAttempt(HintColumn("absent"), replace_all), RescueAttempt(WEAK))
+    )
     group, _ = sample(sampler, "+a")
     assert group.rewards == (0.0, 0.0, 1.0, 1.0)
 
 
 def test_prompt_without_room_for_an_answer_gets_none():
     task = replace(TASK, columns={"weak": "full", "strong": "ab"})
-    group, requests = sample(Rescue(GroupSampler(2), (Attempt(WEAK, replace_all),)), "never", task)
+    group, requests = sample(
+        Rescue(GroupSampler(2), (RescueAttempt(WEAK, replace_all),)), "never", task
+    )
     assert texts(group) == ["q", "q"]
     assert len(requests) == 4
 
@@ -122,12 +128,15 @@ def test_prompt_without_room_for_an_answer_gets_none():
     ],
 )
 def test_answers_are_merged_into_the_group(keep, rewards):
-    assert sample(Rescue(GroupSampler(2), (Attempt(STRONG, keep),)), "never")[0].rewards == rewards
+    assert (
+        sample(Rescue(GroupSampler(2), (RescueAttempt(STRONG, keep),)), "never")[0].rewards
+        == rewards
+    )
 
 
 def test_rollouts_are_trained_under_the_asked_prompt_the_plain_prompt_or_as_demonstrations():
     def trained(prompt):
-        attempt = Attempt(WEAK, replace_all, prompt, "helped")
+        attempt = RescueAttempt(WEAK, replace_all, prompt, "helped")
         group, _ = sample(Rescue(GroupSampler(1), (attempt,)), "+a")
         (rollout,) = group.rollouts
         ((observation, response),) = rollout.turns
@@ -140,8 +149,8 @@ def test_rollouts_are_trained_under_the_asked_prompt_the_plain_prompt_or_as_demo
 
 
 def test_three_nested_samplers_give_the_definition_and_every_answer_is_asked_for_once():
-    inner = Rescue(GroupSampler(2), (Attempt(WEAK, replace_all),))
-    middle = Rescue(inner, (Attempt(STRONG, best_replaces_first, plain_prompt),))
+    inner = Rescue(GroupSampler(2), (RescueAttempt(WEAK, replace_all),))
+    middle = Rescue(inner, (RescueAttempt(STRONG, best_replaces_first, plain_prompt),))
     outer = WithGreedyBaseline(middle)
     # greedy answer of the plain prompt: "q", reward 0, beside each group
     for key, expected, count in (
@@ -160,7 +169,7 @@ def test_three_nested_samplers_give_the_definition_and_every_answer_is_asked_for
 
 def test_rescue_in_a_rescue_around_resampling_reads_the_last_group():
     again = ResampleUntilInformative(GroupSampler(2), 3)
-    sampler = Rescue(Rescue(again, (Attempt(WEAK),)), (Attempt(STRONG, replace_all),))
+    sampler = Rescue(Rescue(again, (RescueAttempt(WEAK),)), (RescueAttempt(STRONG, replace_all),))
     group, requests = sample(sampler, "+ab")
     # three groups of 2, two answers with the weak hint, then 4 that replace the group of 4
     assert (texts(group), len(requests)) == (["yes"] * 4, 3 * 2 + 2 + 4)
@@ -169,9 +178,9 @@ def test_rescue_in_a_rescue_around_resampling_reads_the_last_group():
 
 def test_reward_terms_of_an_attempt_are_0_for_other_rollouts_at_every_depth():
     hints = with_self_hints(GroupSampler(2), 1, HintPrompt("{attempt}"), str, "+")
-    group, _ = sample(Rescue(hints, (Attempt(STRONG, add_all),), every_group), "q")
+    group, _ = sample(Rescue(hints, (RescueAttempt(STRONG, add_all),), every_group), "q")
     assert [r.reward_terms.get("hint_index") for r in group.rollouts] == [0.0, 0.0, None, None]
-    around = replace(hints, inner=Rescue(GroupSampler(2), (Attempt(WEAK),)))
+    around = replace(hints, inner=Rescue(GroupSampler(2), (RescueAttempt(WEAK),)))
     assert {r.reward_terms["is_hint"] for r in sample(around, "+a")[0].rollouts} == {0.0}
 
 
@@ -182,7 +191,7 @@ def test_attempt_takes_its_turns_by_its_strategy():
             await actor(rollout, observation)
             return rollout.append_turn(observation, await actor(rollout, observation))
 
-    attempt = Attempt(WEAK, turn_strategy=Twice())
+    attempt = RescueAttempt(WEAK, turn_strategy=Twice())
     assert len(sample(Rescue(GroupSampler(1), (attempt,)), "+a")[1]) == 3
     forced = GroupSampler(1, ForcedStart(","))
     assert with_self_hints(forced).attempts[0].turn_strategy == forced.turn_strategy
@@ -196,5 +205,5 @@ def test_all_incorrect_ignores_failures_and_unsuccessful_groups_are_rescued_by_t
 
 
 def test_attempt_without_a_source_is_refused():
-    with pytest.raises(ConfigError, match=r"Attempt\.source"):
-        Attempt(WEAK, source="")
+    with pytest.raises(ConfigError, match=r"RescueAttempt\.source"):
+        RescueAttempt(WEAK, source="")

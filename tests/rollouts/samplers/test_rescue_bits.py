@@ -77,7 +77,7 @@ def digest(sampler) -> str:
     [
         (with_hint(GroupSampler(3)), "f137a66fb6314059"),
         (with_scaffold(GroupSampler(3)), "e39958d19455fa65"),
-        (with_scaffold(GroupSampler(3), reprompt=plain_prompt), "34c1a464855a0e17"),
+        (with_scaffold(GroupSampler(3), training_prompt=plain_prompt), "34c1a464855a0e17"),
         (with_critique(GroupSampler(3)), "780c4984d524f8ff"),
         (with_self_hints(GroupSampler(2), 3), "7a32c02882bbb418"),
     ],

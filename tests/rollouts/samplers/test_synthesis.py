@@ -70,4 +70,4 @@ def test_equal_answers_to_probes_have_no_diversity():
 
 
 def test_replays_are_declared():
-    assert SynthesizedTasks(GroupSampler(2), described).requires.task_replays == (BestAndWorst(4),)
+    assert SynthesizedTasks(GroupSampler(2), described).requires.replay_rules == (BestAndWorst(4),)

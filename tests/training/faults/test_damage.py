@@ -26,7 +26,7 @@ def assert_detected(run, name, content) -> None:
     path = run / "step-00000002" / name
     before = path.read_bytes()
     path.write_bytes(content)
-    saved = checkpoint.load(run)
+    saved = checkpoint.load_newest(run)
     assert saved.step == 1
     file = f"step-00000002/{name}"
     assert any(
@@ -85,7 +85,7 @@ def test_damage_to_any_byte_of_the_pointer_is_detected_and_the_newest_checkpoint
     flips = [flip_bit(content, at, bit) for at in range(len(content)) for bit in range(8)]
     for damaged in (*flips, *(content[:length] for length in range(len(content)))):
         (run / "latest").write_bytes(damaged)
-        saved = checkpoint.load(run)
+        saved = checkpoint.load_newest(run)
         assert saved.step == 2
         assert saved.skipped_checkpoints[0].startswith("latest: ")
         assert "step-00000002 is used instead" in saved.skipped_checkpoints[0]
@@ -97,7 +97,7 @@ def test_without_an_intact_checkpoint_the_error_names_every_file(run, name):
         path = run / f"step-0000000{step}" / name
         path.write_bytes(flip_bit(path.read_bytes(), 9, 3))
     with pytest.raises(CorruptRun) as caught:
-        checkpoint.load(run)
+        checkpoint.load_newest(run)
     assert f"step-00000001/{name}: " in str(caught.value)
     assert f"step-00000002/{name}: " in str(caught.value)
 

@@ -69,7 +69,7 @@ def test_the_environment_variable_names_the_point_and_the_count(tmp_path):
     assert code == -signal.SIGKILL
     assert lines == [{"saved": 0}, {"saved": 1}]
     assert (tmp_path / "run" / "step-00000002").exists()
-    assert checkpoint.load(tmp_path / "run").data == {"step": 1}
+    assert checkpoint.load_newest(tmp_path / "run").data == {"step": 1}
 
 
 @pytest.mark.slow

@@ -58,8 +58,9 @@ def isolated_command(
 ) -> tuple[str, ...]:
     """A command that runs another one with private mounts, as an unprivileged user.
 
-    It is for this process to start, and is killed when the thread that started it ends, and so when
-    this process is killed; with `PID_NAMESPACE` together with all processes that it has started.
+    This process starts the command. The command is killed when the thread that started it ends, and
+    therefore also when this process is killed. With `PID_NAMESPACE`, all processes that the command
+    has started are killed with it.
 
     Args:
         command: The command of the sandbox.

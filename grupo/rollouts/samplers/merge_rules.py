@@ -1,4 +1,4 @@
-"""Rules that merge the rollouts of a further attempt, called answers here, into a group."""
+"""Rules that merge further rollouts, called answers here, into a group."""
 
 from collections.abc import Sequence
 from typing import Protocol
@@ -9,7 +9,10 @@ from grupo.core.types import Group, Rollout
 
 
 class MergeRollouts(Protocol):
-    """Merges the scored rollouts of an attempt into a group; there is at least one."""
+    """Merges the answers of a rescue attempt into a group, and returns the new group.
+
+    The answers are scored rollouts of the group's task; `answers` is never empty.
+    """
 
     def __call__(self, group: Group, answers: Sequence[Rollout], /) -> Group: ...
 
@@ -41,7 +44,7 @@ def best_replaces_first(group: Group, answers: Sequence[Rollout]) -> Group:
     >>> best_replaces_first(Group(Task("k", "?"), old), new).rewards
     (0.5, 0.0)
     """
-    return _replace_first(group, best_answers(answers)[:1])
+    return _replace_first(group, ranked_answers(answers)[:1])
 
 
 def best_replaces_worst(group: Group, answers: Sequence[Rollout]) -> Group:
@@ -52,7 +55,7 @@ def best_replaces_worst(group: Group, answers: Sequence[Rollout]) -> Group:
     >>> best_replaces_worst(Group(Task("k", "?"), old), new).rewards
     (0.5, 0.4)
     """
-    ranked = best_answers(answers)
+    ranked = ranked_answers(answers)
     rollouts = group.rollouts
     scored = [i for i, rollout in enumerate(rollouts) if not rollout.error]
     worst = min(scored, key=lambda i: rollouts[i].reward, default=-1)
@@ -76,8 +79,8 @@ class FirstCorrectReplacesFirst:
         return _replace_first(group, correct[:1])
 
 
-def best_answers(answers: Sequence[Rollout]) -> list[Rollout]:
-    """The answers that could be scored, the highest reward first; equal ones keep their order."""
+def ranked_answers(answers: Sequence[Rollout]) -> list[Rollout]:
+    """The scored answers, the highest reward first. Answers with equal rewards keep their order."""
     return sorted((a for a in answers if not a.error), key=lambda answer: -answer.reward)
 
 
