@@ -61,7 +61,7 @@ def sampling_inputs(
         ranks: The processes that generate together.
 
     Raises:
-        ConfigError: The policy cannot answer the tasks.
+        ConfigError: The tasks cannot be loaded, or the policy cannot answer them.
     """
     tasks: Sequence[Task]
     tasks, _ = load_tasks(recipe)

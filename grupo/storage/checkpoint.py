@@ -273,7 +273,8 @@ def load_single(path: Path) -> Checkpoint:
         path: The folder of the checkpoint.
 
     Raises:
-        InvalidCheckpoint: A file is missing or damaged, or the checkpoint is of another step.
+        InvalidCheckpoint: A file is missing or damaged, or the checkpoint is not of the step that
+            the name of the folder states.
     """
     written = manifest.verify_files(path)
     if written.step != checkpoint_dirs.step_and_repeat(path)[0]:

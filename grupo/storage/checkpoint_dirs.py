@@ -34,7 +34,7 @@ def folder_name(step: int, repeat: int = 0) -> str:
 
 
 def step_and_repeat(folder: Path) -> tuple[int, int]:
-    """The step and the repeat in a folder's name; (-1, -1) for other names."""
+    """The step and the repeat of a name that `folder_name` made; (-1, -1) for another name."""
     match = _NAME.fullmatch(folder.name)
     return (int(match[1]), int(match[2] or 0)) if match else (-1, -1)
 

@@ -45,7 +45,7 @@ class StopInputs:
 
 
 def stop_reason(recipe: Recipe, progress: StopInputs) -> str:
-    """The reason for which a run ends, with the recipe's field; "" if the run continues.
+    """The reason for which a run ends, with the recipe's field that decides; "" if it continues.
 
     Args:
         recipe: The recipe of the run.

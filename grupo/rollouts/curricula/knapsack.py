@@ -86,8 +86,8 @@ class Knapsack:
         rates = dict(enumerate(success_rates))  # by the index of the task
         sizes = [self.mean_group_size if isnan(p) else self.min_group_size for p in success_rates]
         remaining = self.mean_group_size * len(sizes) - sum(sizes)
-        # `gain_if_…`: the gain of one more rollout as a function of the group size, by the index of
-        # the task, for the tasks whose last group was mixed, or all correct or all incorrect
+        # by the index of the task: the gain of one more rollout, as a function of the group size,
+        # for tasks whose last group had correct and incorrect rollouts, or rollouts of one kind
         gain_if_mixed = {i: partial(_gain_of_next, p) for i, p in rates.items() if 0 < p < 1}
         # as in the authors' code: these rollouts are needed in addition to `min_group_size`
         num_needed = sum(self._rollouts_needed(rates[i]) for i in gain_if_mixed)

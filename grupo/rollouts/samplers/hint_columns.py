@@ -63,6 +63,7 @@ class HintColumn:
             return RescuePrompts()
         hint = beginning(str(task.columns[self.column]), self.fraction)
         hinted_task = append_to_prompt(task, self.prefix_text + hint)
+        # the prompt gets one rollout for each label
         stream_labels = tuple(("guided", i) for i in range(len(group.rollouts)))
         return RescuePrompts((GenerationPrompt(hinted_task, stream_labels),))
 

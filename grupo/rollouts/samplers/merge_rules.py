@@ -11,7 +11,7 @@ from grupo.core.types import Group, Rollout
 class MergeRollouts(Protocol):
     """Merges the answers of a rescue attempt into a group, and returns the new group.
 
-    The answers are scored rollouts of the group's task; `answers` is never empty.
+    `answers` is never empty. An answer that could not be scored has an `error`.
     """
 
     def __call__(self, group: Group, answers: Sequence[Rollout], /) -> Group: ...

@@ -1,7 +1,7 @@
 """Rescue: further rollouts, with hints or feedback, for a group that is not informative.
 
 A rescue attempt is one round of such rollouts. It has three components, which run in this order.
-`build_prompts` builds the prompts from which the rollouts are generated, such as one with a hint.
+`build_prompts` builds the prompts of the rollouts, such as the task's prompt with a hint.
 `training_prompt` gives each rollout the prompt with which it is trained. `merge` merges the scored
 rollouts into the group.
 """

@@ -37,7 +37,7 @@ class FileCheck:
 
     Args:
         file: Path of the file within the run's folder.
-        problem: The damage of the file, as a message; "" for an intact file.
+        problem: A message about the damage of the file; "" for an intact file.
         note: Which parts of the file were verified, such as "12 lines verified".
     """
 

@@ -74,11 +74,11 @@ class State:
         self.eval_scores: dict[str, Any] = {}  # by the label of the evaluation
         self.generated_tokens = 0
         self.failed_rollouts = 0
-        # A resumed run repeats the steps after its checkpoint. A repeated step counts once in both
-        # of the following durations. `total_seconds`, for the summary, has the steps and the
-        # evaluations whose results the run keeps: the repetition. `training_seconds`, of the steps
-        # alone, decides about schedules and the end of the run, which a resume must not change: it
-        # has the first execution.
+        # A resumed run repeats the steps after its checkpoint. Each of the two durations counts a
+        # repeated step once. `total_seconds` is for the summary. It sums the steps and evaluations
+        # whose results the run keeps, hence the repetition. `training_seconds` sums the steps
+        # alone. It decides about schedules and the end of the run, which a resume must not change,
+        # hence the first execution counts.
         self.total_seconds = 0.0
         self.training_seconds = 0.0
         # sums over the run of the `tokens/`, `time/` and `usage/` metrics, by name

@@ -148,7 +148,7 @@ def _accumulate_through_signals(
     routers: RouterUpdate,
     ranks: Ranks,
 ) -> None:
-    """Differentiate the loss by the signals, and then the signals by the parameters."""
+    """Differentiate the loss with respect to the signals, and backpropagate to the parameters."""
     signal_names = _signal_names(method, routers)
     batch = routers.prepare(batch)
     # every rank gets the signals of all rows
