@@ -1,7 +1,7 @@
 """Checks of turn strategies before a run: heads, roles, files, context, and rewards of choices."""
 
 from collections.abc import Iterable
-from pathlib import Path
+from contextlib import suppress
 from typing import Protocol, runtime_checkable
 
 from grupo.core.aux_heads import ReadsHeads
@@ -39,7 +39,6 @@ def check_strategy(field: str, strategy: TurnStrategy, recipe: Recipe) -> None:
         recipe: Its method has the heads, and its policy the roles.
     """
     check_heads(field, strategy, recipe)
-    _check_context(field, strategy, recipe)
     roles = [part.name for part in walk(recipe.policy) if isinstance(part, RolePolicy)]
     for role in sorted(merged_provides(strategy).roles):
         if role not in roles:
@@ -53,21 +52,24 @@ def check_strategy(field: str, strategy: TurnStrategy, recipe: Recipe) -> None:
         if isinstance(part, ByReward | Least):
             for validator in task_validators(part):
                 validator.validate_tasks([Task("choice", "")])
+    _check_context(field, strategy, recipe)
 
 
 def _check_context(field: str, strategy: TurnStrategy, recipe: Recipe) -> None:
     """Raise `ConfigError` for thoughts, or an answer of a search tree, beyond the model's context.
 
-    A model that is not there, such as a toy model before its training, is not checked.
+    A model that cannot be read, such as a toy model before its training, is not checked: who loads
+    it says what is wrong.
     """
     parts = [part for part in walk(strategy) if isinstance(part, ReadsThoughts | MonteCarlo)]
-    model = getattr(recipe.policy, "model", None)
-    is_missing = isinstance(model, str) and Path(model).is_absolute() and not Path(model).exists()
-    if not parts or is_missing:
+    if not parts:
         return
     from grupo.models.prompt_limit import read_prompt_limit  # imports transformers
 
-    if not (limit := read_prompt_limit(recipe.policy)):
+    limit = None
+    with suppress(ConfigError):
+        limit = read_prompt_limit(recipe.policy)
+    if not limit:
         return
     for part in parts:
         if isinstance(part, MonteCarlo) and part.most_tokens >= limit.context_length:

@@ -37,6 +37,7 @@ ALLOWED = {
     "envs/verifiers/session.py": IMPORT,
     "inference/vllm.py": IMPORT,
     "ray_workers/cluster.py": IMPORT,
+    "envs/tasksets/loading.py": IMPORT,
     "ray_workers/serve.py": IMPORT,
     "ray_workers/server_host.py": IMPORT,
     "config/recipe_files/types.py": IMPORT,

@@ -291,9 +291,12 @@ def classes_called_with(*arguments: str) -> set[str]:
 
 def test_every_sampler_and_turn_strategy_of_the_package_is_tried():
     tried = {name.split()[0] for name in SAMPLERS}
-    assert tried == classes_called_with("task", "env", "actor")
+    assert tried == classes_called_with("task", "env", "actor") - {"WithProgress"}
     assert tried - {"MultiTurnDemonstrations"} < {*samplers.__all__}
-    strategies = classes_called_with("actor", "rollout", "observation") - {"WithOwnUsage"}
+    strategies = classes_called_with("actor", "rollout", "observation") - {
+        "WithOwnUsage",
+        "WithProgress",
+    }
     assert strategies | {"single_response"} == {*turns.__all__} == {*TURN_STRATEGIES} | GUIDED
 
 
