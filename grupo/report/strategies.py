@@ -41,8 +41,8 @@ def comparison_lines(comparison: StrategyComparison) -> Iterator[str]:
     """Paired differences in sentences, and what was counted within the strategies."""
     first = comparison.strategies[0].name
     for result in comparison.strategies:
-        if result.difference_to_first:
-            yield f"{result.name}: {_points(result.difference_to_first)} against {first}, paired by task"
+        if difference := result.difference_to_first:
+            yield f"{result.name}: {_points(difference)} against {first}, paired by task"
         if result.at_equal_tokens:
             yield _against_self_consistency(result, result.at_equal_tokens)
         yield from _notes(result)

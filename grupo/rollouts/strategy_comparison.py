@@ -21,8 +21,8 @@ from grupo.rollouts.strategy_attempts import (
 from grupo.rollouts.vote_curve import AttemptCurve, likeliest_curve, vote_curve
 from grupo.util.statistics import Interval, stratified_mean
 
-# Self-consistency is measured with at most this many attempts. A more expensive strategy is compared
-# with this many.
+# Self-consistency is measured with at most this many attempts, or with `attempts_per_task` if that
+# is larger. A more expensive strategy is compared with this many.
 MAX_BASELINE_ATTEMPTS = 64
 GREEDY, SINGLE = "greedy", "single attempts"
 
@@ -34,9 +34,9 @@ class AtEqualTokens:
     Args:
         attempts: Number of attempts that cost self-consistency as many tokens as the strategy. For
             a fraction, the accuracies of the two nearest whole numbers are interpolated.
-        is_clamped: True if the strategy costs fewer tokens than one attempt, or more than the largest
-            measured number of attempts. The strategy is then compared with one attempt, or with the
-            largest number.
+        is_clamped: True if the strategy costs fewer tokens than one attempt, or more than the
+            largest measured number of attempts. The strategy is then compared with one attempt, or
+            with the largest number.
         baseline: Accuracy of self-consistency.
         difference: Accuracy of the strategy minus that of self-consistency, paired by task.
     """
@@ -75,7 +75,8 @@ class StrategyResult:
         details: Tokens by role, usage (calls of other models and counts of choices, by name),
             seconds per answer and failed attempts. {} for the points of a curve, which reuse the
             single attempts.
-        difference_to_first: Difference to the first strategy, paired by task; None for the first strategy.
+        difference_to_first: Difference to the first strategy, paired by task; None for the first
+            strategy.
         at_equal_tokens: Comparison with self-consistency; None for a baseline and for
             `single_response`, which is self-consistency with one attempt.
     """
@@ -157,9 +158,9 @@ def compare_strategies(
 ) -> StrategyComparison:
     """Attempt all tasks with every strategy and with the baselines.
 
-    The baselines are computed from single attempts at each task. Their number is such that they
-    cost the tokens of the most expensive strategy, but it is at least `attempts_per_task`. Beyond
-    that, it is at most `MAX_BASELINE_ATTEMPTS`.
+    The baselines are computed from single attempts at each task, which together cost the tokens of
+    the most expensive strategy. Their number is at least `attempts_per_task`, and at most
+    `MAX_BASELINE_ATTEMPTS` if this is larger.
 
     Args:
         policy: Generates the rollouts.
