@@ -124,7 +124,7 @@ def with_hint(
     *,
     reject_leaks: bool = False,
 ) -> Rescue:
-    """Adds to an all-incorrect group as many rollouts generated with a hint.
+    """Adds to an all-incorrect group as many rollouts with a hint as it has.
 
     The added rollouts have the source "with_hint" and are trained with the task's own prompt, so
     that their ratio is pi(o | q) / old(o | q, hint). Guide-GRPO, Nath et al. (arXiv:2506.13923).

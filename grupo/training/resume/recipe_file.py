@@ -154,7 +154,9 @@ def _with_fingerprint(
 ) -> dict[str, Any]:
     optional = {"earlier_recipes": earlier_recipes, "model_files": model_files}
     content = {"recipe": recipe, **{name: value for name, value in optional.items() if value}}
-    hashed = content if len(content) > 1 else recipe  # a recipe alone is hashed without its key
+    # A recipe alone is hashed without its key: files that were written before there were optional
+    # parts have this fingerprint, and stay valid.
+    hashed = content if len(content) > 1 else recipe
     return {"fingerprint": _hash(hashed), **content}
 
 
