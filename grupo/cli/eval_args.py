@@ -103,7 +103,7 @@ class EvalArgs:
                 recipe.env,
                 tasks,
                 strategies,
-                rounds=attempts,
+                attempts_per_task=attempts,
                 success=with_default_reward_term(recipe.evaluation.success, recipe.env),
                 extract=extract,
                 key=derive_key(recipe.seed, "strategies"),

@@ -28,7 +28,7 @@ from grupo.core.schedules import Schedule, resolve_schedules
 from grupo.core.serialization import to_data
 from grupo.core.task_validator import RowValidator, TaskValidator
 from grupo.core.types import Task
-from grupo.core.unwritable import describe
+from grupo.core.unwritable import describe_unwritable
 from grupo.envs import SingleTurn
 from grupo.envs.games import TextArena
 from grupo.method import Method
@@ -86,7 +86,7 @@ def check_recipe(recipe: Recipe) -> None:
     for _, component in _components(recipe, ""):
         if isinstance(component, SelfChecking):
             component.check()
-    to_data(recipe, on_unwritable=describe)  # raises if recipe.json cannot hold it
+    to_data(recipe, on_unwritable=describe_unwritable)  # raises if recipe.json cannot hold it
 
 
 def check_columns(method: Method, tasks: Sequence[Task]) -> None:

@@ -27,7 +27,7 @@ def to_data(value: Any, path: str = "recipe", on_unwritable: OnUnwritable = refu
         value: The component, or a value of one of its fields.
         path: Place of the value in the recipe, for error messages.
         on_unwritable: Decides about an object that exists only in this process, such as a lambda:
-            `refuse` raises, `describe` writes its description.
+            `refuse` raises, `describe_unwritable` writes its description.
 
     Raises:
         ConfigError: The value cannot be written, as a list or NaN.

@@ -75,7 +75,7 @@ def refuse(value: object, path: str, error: ConfigError) -> Any:
     raise error
 
 
-def describe(value: object, path: str, error: ConfigError) -> dict[str, str]:
+def describe_unwritable(value: object, path: str, error: ConfigError) -> dict[str, str]:
     """The object's place in `recipe.json`: a description and what to do."""
     missing = missing_object(value)
     return {"in_memory": missing.description, "remedy": missing.remedy}

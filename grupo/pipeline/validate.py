@@ -10,7 +10,7 @@ from grupo.core.aux_heads import ReadsHeads
 from grupo.core.component import to_code, walk
 from grupo.core.serialization import to_data
 from grupo.core.types import Task
-from grupo.core.unwritable import describe
+from grupo.core.unwritable import describe_unwritable
 from grupo.models.causal_lm import CausalLM
 from grupo.models.model_size import read_parameter_shapes
 from grupo.pipeline.collect import COLLECTION_FILE
@@ -50,7 +50,9 @@ def check_pipeline(pipeline: Pipeline) -> None:
                 has_held_out_tasks[stage.name] = bool(_held_out_tasks(stage.recipe))
     for index in range(len(pipeline.stages)):
         _check_condition(pipeline, index, has_held_out_tasks)
-    to_data(pipeline, "pipeline", on_unwritable=describe)  # raises for values that no file can hold
+    to_data(
+        pipeline, "pipeline", on_unwritable=describe_unwritable
+    )  # raises for values that no file can hold
 
 
 def _check_read_heads(stage: PipelineStage) -> None:

@@ -41,8 +41,8 @@ def comparison_lines(comparison: StrategyComparison) -> Iterator[str]:
     """Paired differences in sentences, and what was counted within the strategies."""
     first = comparison.strategies[0].name
     for result in comparison.strategies:
-        if result.to_first:
-            yield f"{result.name}: {_points(result.to_first)} against {first}, paired by task"
+        if difference := result.difference_to_first:
+            yield f"{result.name}: {_points(difference)} against {first}, paired by task"
         if result.at_equal_tokens:
             yield _against_self_consistency(result, result.at_equal_tokens)
         yield from _notes(result)
@@ -53,7 +53,7 @@ def comparison_lines(comparison: StrategyComparison) -> Iterator[str]:
 
 
 def _against_self_consistency(result: StrategyResult, equal: AtEqualTokens) -> str:
-    tokens = "the nearest tokens that were measured" if equal.is_cut else "the same tokens"
+    tokens = "the nearest tokens that were measured" if equal.is_clamped else "the same tokens"
     verdict = {
         "below": "below self-consistency",
         "above": "above self-consistency",
@@ -86,7 +86,7 @@ def _notes(result: StrategyResult) -> Iterator[str]:
 
 def _title(comparison: StrategyComparison) -> str:
     return (
-        f"{comparison.num_tasks} tasks, {comparison.rounds} answers of each strategy"
+        f"{comparison.num_tasks} tasks, {comparison.attempts_per_task} answers of each strategy"
         " (95 % intervals over tasks); tokens per answer"
     )
 

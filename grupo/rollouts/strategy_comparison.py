@@ -21,7 +21,8 @@ from grupo.rollouts.strategy_attempts import (
 from grupo.rollouts.vote_curve import AttemptCurve, likeliest_curve, vote_curve
 from grupo.util.statistics import Interval, stratified_mean
 
-# largest number of attempts of self-consistency: a strategy that costs more is compared with it
+# Self-consistency is measured with at most this many attempts, or with `attempts_per_task` if that
+# is larger. A more expensive strategy is compared with this many.
 MAX_BASELINE_ATTEMPTS = 64
 GREEDY, SINGLE = "greedy", "single attempts"
 
@@ -33,15 +34,15 @@ class AtEqualTokens:
     Args:
         attempts: Number of attempts that cost self-consistency as many tokens as the strategy. For
             a fraction, the accuracies of the two nearest whole numbers are interpolated.
-        is_cut: True if the strategy costs fewer tokens than one attempt, or more than the largest
-            measured number of attempts. The strategy is then compared with one attempt, or with the
-            largest number.
+        is_clamped: True if the strategy costs fewer tokens than one attempt, or more than the
+            largest measured number of attempts. The strategy is then compared with one attempt, or
+            with the largest number.
         baseline: Accuracy of self-consistency.
         difference: Accuracy of the strategy minus that of self-consistency, paired by task.
     """
 
     attempts: float
-    is_cut: bool
+    is_clamped: bool
     baseline: float
     difference: Interval
 
@@ -56,7 +57,7 @@ class AtEqualTokens:
         """The comparison by name."""
         return {
             "attempts": self.attempts,
-            "is_cut": self.is_cut,
+            "is_cut": self.is_clamped,
             "self_consistency": self.baseline,
             "difference": vars(self.difference),
             "verdict": self.verdict,
@@ -71,9 +72,11 @@ class StrategyResult:
         name: The strategy as the user spells it.
         solved: Fraction of attempts that solve their task, with its interval over tasks.
         tokens: Generated and read tokens per answer, by name.
-        details: Tokens by role, usage, seconds per answer and failed attempts; {} for a baseline
-            without attempts of its own.
-        to_first: Difference to the first strategy, paired by task; None for the first strategy.
+        details: Tokens by role, usage (calls of other models and counts of choices, by name),
+            seconds per answer and failed attempts. {} for the points of a curve, which reuse the
+            single attempts.
+        difference_to_first: Difference to the first strategy, paired by task; None for the first
+            strategy.
         at_equal_tokens: Comparison with self-consistency; None for a baseline and for
             `single_response`, which is self-consistency with one attempt.
     """
@@ -82,7 +85,7 @@ class StrategyResult:
     solved: Proportion
     tokens: Mapping[str, float]
     details: Mapping[str, Any]
-    to_first: Interval | None = None
+    difference_to_first: Interval | None = None
     at_equal_tokens: AtEqualTokens | None = None
 
     @property
@@ -99,8 +102,8 @@ class StrategyResult:
             "tokens_per_answer": dict(self.tokens),
             **self.details,
         }
-        if self.to_first:
-            data["difference_to_first"] = vars(self.to_first)
+        if self.difference_to_first:
+            data["difference_to_first"] = vars(self.difference_to_first)
         if self.at_equal_tokens:
             data["at_equal_tokens"] = self.at_equal_tokens.to_data()
         return data
@@ -116,7 +119,7 @@ class StrategyComparison:
         votes: Self-consistency by the number of attempts: 1, 2, 4, …
         likeliest: Best-of-n by mean log-probability, by the number of attempts, as in `votes`.
         num_tasks: Number of tasks.
-        rounds: Number of attempts of each strategy at each task.
+        attempts_per_task: Number of attempts of each strategy at each task.
         errors: Errors of attempts that could not be scored.
     """
 
@@ -125,7 +128,7 @@ class StrategyComparison:
     votes: tuple[StrategyResult, ...]
     likeliest: tuple[StrategyResult, ...]
     num_tasks: int
-    rounds: int
+    attempts_per_task: int
     errors: tuple[str, ...] = ()
 
     def to_data(self) -> dict[str, Any]:
@@ -133,7 +136,7 @@ class StrategyComparison:
         baselines = (self.greedy, *self.votes, *self.likeliest)
         return {
             "tasks": self.num_tasks,
-            "attempts": self.rounds,
+            "attempts": self.attempts_per_task,
             "strategies": [result.to_data() for result in self.strategies],
             "baselines": [result.to_data() for result in baselines],
             "failed": len(self.errors),
@@ -146,7 +149,7 @@ def compare_strategies(
     tasks: Sequence[Task],
     strategies: Mapping[str, TurnStrategy],
     *,
-    rounds: int,
+    attempts_per_task: int,
     success: Callable[[Rollout], bool],
     extract: Extractor,
     key: int,
@@ -155,44 +158,47 @@ def compare_strategies(
 ) -> StrategyComparison:
     """Attempt all tasks with every strategy and with the baselines.
 
-    The baselines are computed from single attempts at each task. Their number is such that they
-    cost the tokens of the most expensive strategy, but it is at most `MAX_BASELINE_ATTEMPTS`.
+    The baselines are computed from single attempts at each task, which together cost the tokens of
+    the most expensive strategy. Their number is at least `attempts_per_task`, and at most
+    `MAX_BASELINE_ATTEMPTS` if this is larger.
 
     Args:
         policy: Generates the rollouts.
         env: The environment, which replies and scores.
         tasks: The tasks.
         strategies: The strategies by name.
-        rounds: Number of attempts of each strategy at each task.
+        attempts_per_task: Number of attempts of each strategy at each task.
         success: Decides whether a rollout solves its task.
         extract: Finds the answers that self-consistency counts.
-        key: Number from which the random streams are derived.
+        key: Key from which the random streams are derived.
         progress: Receives a call for each answer.
-        attempt: Makes the attempts, with the arguments of `attempt_tasks`; another function may
-            keep them.
+        attempt: Makes the attempts. Pass another function with the arguments of `attempt_tasks` to
+            cache the attempts on disk.
     """
     attempt = partial(attempt, policy, env, tasks, key=key, progress=progress)
     greedy = attempt(single_response, rounds=range(1), top_k=1, name=GREEDY)
-    single = attempt(single_response, rounds=range(rounds), name=SINGLE)
+    single = attempt(single_response, rounds=range(attempts_per_task), name=SINGLE)
     runs = {
         name: single
         if strategy is single_response
-        else attempt(strategy, rounds=range(rounds), name=name)
+        else attempt(strategy, rounds=range(attempts_per_task), name=name)
         for name, strategy in strategies.items()
     }
     needed = _attempts_needed(vote_curve(single, success, extract), runs.values())
-    if needed > rounds:
-        single += attempt(single_response, rounds=range(rounds, needed), name=SINGLE)
+    if needed > attempts_per_task:
+        single += attempt(single_response, rounds=range(attempts_per_task, needed), name=SINGLE)
     curve = vote_curve(single, success, extract)
     is_single = {name: strategy is single_response for name, strategy in strategies.items()}
+    # a strategy that is `single_response` shares its attempts with the baselines
+    own_runs = [run for name, run in runs.items() if not is_single[name]]
     return StrategyComparison(
         _results_of_runs(runs, success, curve, is_single),
         _result_of_attempts(GREEDY, greedy, greedy.solved(success).mean(0)),
         _results_of_curve("Vote({n})", curve),
         _results_of_curve("BestOf({n})", likeliest_curve(single, success)),
         len(tasks),
-        rounds,
-        tuple(e for run in (greedy, single, *runs.values()) for e in run.errors),
+        attempts_per_task,
+        tuple(e for run in (greedy, single, *own_runs) for e in run.errors),
     )
 
 
@@ -245,18 +251,18 @@ def _compared_result(
 ) -> StrategyResult:
     """The result of a strategy, with its paired differences to `first` and to the curve."""
     result = _result_of_attempts(name, run, solved)
-    to_first = None if first is None else stratified_mean([(solved - first).tolist()])
+    difference = None if first is None else stratified_mean([(solved - first).tolist()])
     if is_single:
-        return replace(result, to_first=to_first)
+        return replace(result, difference_to_first=difference)
     attempts = curve.attempts_for(result.all_tokens)
-    baseline = curve.solved_by(attempts)
+    baseline = curve.accuracy_at(attempts)
     equal = AtEqualTokens(
         min(max(attempts, 1.0), len(curve.solved)),
         not 1 <= round(attempts, 6) <= len(curve.solved),
         float(baseline.mean()),
         stratified_mean([(solved - baseline).tolist()]),
     )
-    return replace(result, to_first=to_first, at_equal_tokens=equal)
+    return replace(result, difference_to_first=difference, at_equal_tokens=equal)
 
 
 def _result_of_attempts(name: str, run: StrategyAttempts, solved: np.ndarray) -> StrategyResult:

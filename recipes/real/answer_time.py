@@ -97,7 +97,7 @@ def compared(name: str, model: str, folder: Path) -> StrategyComparison:
         family.env,
         TRAINING.surveyed(family).load()[:TASKS],
         strategies,
-        rounds=ATTEMPTS,
+        attempts_per_task=ATTEMPTS,
         success=family.success,
         extract=vote_extractor(strategies.values(), family.env),
         key=0,

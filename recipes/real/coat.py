@@ -101,7 +101,7 @@ def main(
         SingleTurn((RewardTerm("right", ExactMatch(EXTRACT)),)),
         list(questions())[:tasks],
         strategies(write_facts(folder)),
-        rounds=1,
+        attempts_per_task=1,
         success=SuccessCriterion("right"),
         extract=EXTRACT,
         key=0,

@@ -67,9 +67,9 @@ def test_attempts_share_the_prompt_and_are_mixed_between_two_numbers():
     curve = vote_curve(attempts_with("b", "b", "a"), is_b, whole_text)
     assert curve.tokens(3) == {"generated": 6, "read": 10}
     assert curve.attempts_for(2 * 2.5 + 10) == 2.5
-    assert curve.solved_by(2.5) == pytest.approx((curve.solved[1] + curve.solved[2]) / 2)
-    assert curve.solved_by(0.5) == curve.solved[0]
-    assert curve.solved_by(9) == curve.solved[2]
+    assert curve.accuracy_at(2.5) == pytest.approx((curve.solved[1] + curve.solved[2]) / 2)
+    assert curve.accuracy_at(0.5) == curve.solved[0]
+    assert curve.accuracy_at(9) == curve.solved[2]
 
 
 @pytest.fixture(scope="module")
@@ -114,13 +114,16 @@ def test_rounds_are_repeatable_and_differ(policy):
     assert texts[0] != texts[1]
 
 
-def compare(policy, strategies, rounds=2):
+ODD_LENGTH = Once(lambda text: float(len(text) % 2))
+
+
+def compare(policy, strategies, attempts_per_task=2, env=ODD_LENGTH):
     return compare_strategies(
         policy,
-        Once(lambda text: float(len(text) % 2)),
+        env,
         TASKS,
         strategies,
-        rounds=rounds,
+        attempts_per_task=attempts_per_task,
         success=is_b,
         extract=whole_text,
         key=1,
@@ -132,14 +135,14 @@ def test_a_comparison_pairs_strategies_by_task(policy):
         policy, {"single": single_response, "Vote(3)": Vote(3, whole_text), "Revised": Revised(2)}
     )
     single, vote, revised = comparison.strategies
-    assert single.to_first is None
+    assert single.difference_to_first is None
     assert single.at_equal_tokens is None
-    assert vote.to_first.value == pytest.approx(vote.solved.value - single.solved.value)
+    assert vote.difference_to_first.value == pytest.approx(vote.solved.value - single.solved.value)
     equal = revised.at_equal_tokens
     assert equal.difference.value == pytest.approx(revised.solved.value - equal.baseline)
     tokens = comparison.votes[0].tokens
     spent = tokens["read"] + equal.attempts * tokens["generated"]
-    assert equal.is_cut or spent == pytest.approx(revised.all_tokens, rel=0.2)
+    assert equal.is_clamped or spent == pytest.approx(revised.all_tokens, rel=0.2)
     data = comparison.to_data()
     assert [x["name"] for x in data["strategies"]] == ["single", "Vote(3)", "Revised"]
     assert data["strategies"][1]["usage"]["votes/all"] == 2 * len(TASKS)
@@ -150,19 +153,37 @@ def test_a_comparison_pairs_strategies_by_task(policy):
 
 
 def test_a_vote_costs_as_many_tokens_as_the_same_point_of_the_curve(policy):
-    comparison = compare(policy, {"Vote(4)": Vote(4, whole_text)}, rounds=6)
+    comparison = compare(policy, {"Vote(4)": Vote(4, whole_text)}, attempts_per_task=6)
     (vote,) = comparison.strategies
     assert vote.at_equal_tokens.attempts == pytest.approx(4, rel=0.25)
 
 
-def test_failed_attempts_are_counted_and_not_solved(policy):
-    def broken(text):
-        raise ValueError("broken")
+def broken_reward(task, rollout):
+    raise ValueError("broken")
 
-    env = SingleTurn((RewardTerm("r", lambda task, rollout: broken("")),))
-    run = attempt_tasks(policy, env, TASKS, single_response, rounds=range(1), key=1)
+
+BROKEN_ENV = SingleTurn((RewardTerm("r", broken_reward),))
+
+
+def test_failed_attempts_are_counted_and_not_solved(policy):
+    run = attempt_tasks(policy, BROKEN_ENV, TASKS, single_response, rounds=range(1), key=1)
     assert len(run.errors) == 3
     assert run.solved(is_b).sum() == 0
+
+
+def test_failed_single_attempts_are_counted_once_if_strategies_share_them(policy):
+    strategies = {"single": single_response, "again": single_response}
+    comparison = compare(policy, strategies, attempts_per_task=2, env=BROKEN_ENV)
+    # of each task, the greedy answer and two single attempts
+    assert len(comparison.errors) == comparison.to_data()["failed"] == 3 * len(TASKS)
+    assert [result.details["failed"] for result in comparison.strategies] == [2 * len(TASKS)] * 2
+
+
+def test_failed_attempts_of_a_strategy_add_to_those_of_the_baselines(policy):
+    comparison = compare(policy, {"Revised": Revised(1)}, attempts_per_task=1, env=BROKEN_ENV)
+    num_single = int(comparison.votes[-1].name.removeprefix("Vote(").removesuffix(")"))
+    # of each task, the greedy answer, the revised answer and the single attempts
+    assert len(comparison.errors) == (2 + num_single) * len(TASKS)
 
 
 def test_the_frontier_has_the_results_that_no_cheaper_one_reaches(policy):

@@ -10,7 +10,7 @@ from grupo.catalogue.parse import parse_method
 from grupo.config.option_hints import explain_option
 from grupo.config.overrides import suggest_field
 from grupo.config.recipe_files.read import line_of, read_data
-from grupo.config.recipe_files.values import TYPE, make_component
+from grupo.config.recipe_files.values import TYPE_KEY, make_component
 from grupo.envs import RewardTerm, SingleTurn
 from grupo.method import Method
 from grupo.models.causal_lm import CausalLM
@@ -79,7 +79,7 @@ def _value(name: str, data: Any) -> Any:
         return method_from_data(data)
     if name in ("tasks", "eval_tasks") and isinstance(data, str):
         return _parsed(name, parse_task_source, data)
-    if name in DEFAULT_TYPES and isinstance(data, Mapping) and TYPE not in data:
+    if name in DEFAULT_TYPES and isinstance(data, Mapping) and TYPE_KEY not in data:
         return make_component(DEFAULT_TYPES[name], data, name)
     return data
 
@@ -96,8 +96,8 @@ def method_from_data(data: Any) -> Method:
     if not isinstance(data, Mapping):
         raise ConfigError(f'method: {data!r} does not fit. Allowed: "grpo", or a table [method].')
     slots = {name: value for name, value in data.items() if name in SLOTS}
-    arguments = {n: value for n, value in data.items() if n not in (*SLOTS, TYPE)}
-    name = data.get(TYPE, "Method")
+    arguments = {n: value for n, value in data.items() if n not in (*SLOTS, TYPE_KEY)}
+    name = data.get(TYPE_KEY, "Method")
     if not isinstance(name, str):
         raise ConfigError(f"method.type: {name!r} does not fit. Allowed: a string.")
     if name == "Method":

@@ -17,7 +17,7 @@ from grupo.util.errors import ConfigError, suggest
 from grupo.util.importing import import_object
 from grupo.util.loader_errors import loader_errors
 
-TYPE = "type"  # the key of a table that names its component
+TYPE_KEY = "type"  # the key of a table that names its component
 ADDRESS = re.compile(r"[^\s():]+:[A-Za-z_][\w.]*")
 CALL = re.compile(r"\w+\(.*\)", re.DOTALL)
 
@@ -60,17 +60,17 @@ def component_from_table(
     table: Mapping[str, Any], hint: Any, field: str, current: Any = None
 ) -> Any:
     """The component of a table: of the class `type`, or the present one with other fields."""
-    if TYPE in table:
-        cls = find_type(table[TYPE], hint, field)
+    if TYPE_KEY in table:
+        cls = find_type(table[TYPE_KEY], hint, field)
         base = None
     else:
         cls = default_type(hint, current)
         base = current if is_component(current) else None
     if cls is None:
         raise ConfigError(f"{field}: a table does not fit. Allowed: {describe_type(hint)}.")
-    values = {name: value for name, value in table.items() if name != TYPE}
+    values = {name: value for name, value in table.items() if name != TYPE_KEY}
     result = make_component(cls, values, field, base)
-    return _checked(result, hint, field, table.get(TYPE, result))
+    return _checked(result, hint, field, table.get(TYPE_KEY, result))
 
 
 def make_component(cls: type, table: Mapping[str, Any], field: str, base: Any = None) -> Any:

@@ -9,7 +9,7 @@ import tomli_w
 
 from grupo.config.overrides import parse_value
 from grupo.config.recipe_files.types import members, portable_address, type_name
-from grupo.config.recipe_files.values import TYPE
+from grupo.config.recipe_files.values import TYPE_KEY
 from grupo.core.component import component_fields, is_component, to_code
 from grupo.method import Method
 from grupo.recipe import Recipe
@@ -82,14 +82,14 @@ def _data(value: Any, hint: Any, field: str) -> Any:
 def _table(value: Any, hint: Any, field: str) -> dict[str, Any]:
     """A component as a table: its class, and its fields without those that are None by default."""
     values = component_fields(value)
-    if TYPE in values:
-        raise ConfigError(f"{field}.{TYPE}: this field name is reserved. Rename the field.")
+    if TYPE_KEY in values:
+        raise ConfigError(f"{field}.{TYPE_KEY}: this field name is reserved. Rename the field.")
     hints = get_type_hints(type(value), include_extras=True)
     defaults = {f.name: f.default for f in fields(value)}
     given = {name: x for name, x in values.items() if x is not None or defaults[name] is not None}
     is_only_type = list(members(hint)) == [type(value)]
     return {
-        **({} if is_only_type else {TYPE: type_name(value, hint, field)}),
+        **({} if is_only_type else {TYPE_KEY: type_name(value, hint, field)}),
         **{name: _data(x, hints[name], f"{field}.{name}") for name, x in given.items()},
     }
 

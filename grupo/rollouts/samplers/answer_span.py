@@ -5,7 +5,7 @@ from grupo.core.interfaces import Actor, Env
 from grupo.core.ranges import NonEmptyString
 from grupo.core.requires import Provides
 from grupo.core.types import Group, Rollout, Task
-from grupo.rollouts.samplers.answer_tokens import items_through
+from grupo.rollouts.samplers.answer_tokens import num_items_covering
 from grupo.rollouts.samplers.wrapper import SamplerWrapper
 
 
@@ -38,16 +38,17 @@ class WithAnswerSpan(SamplerWrapper):
         if span is None:
             return (0.0,) * rollout.length
         num_earlier = rollout.length - len(rollout.last_response.items)
-        first, stop = (num_earlier + items_through(actor, rollout, index) for index in span)
+        first, stop = (num_earlier + num_items_covering(actor, rollout, index) for index in span)
         return tuple(float(first <= i < stop) for i in range(rollout.length))
 
 
 @component
 class WithFirstAnswerLength(SamplerWrapper):
-    """Adds the reward term `first_length`: the length, in tokens, up to the end of a first answer.
+    """Adds the reward term `first_length`: tokens of the last response through its first answer.
 
-    The term is 0 for a rollout with fewer than two answers. It is a length for a reward to read,
-    not a score. SRPO, Wan et al. (arXiv:2506.01713).
+    The term is the number of tokens of the last response up to the end of its first answer, or 0
+    for a rollout with fewer than two answers. The term has no weight of its own: a reward function
+    reads it. SRPO, Wan et al. (arXiv:2506.01713).
 
     Args:
         inner: The sampler whose rollouts are annotated.
@@ -66,11 +67,11 @@ class WithFirstAnswerLength(SamplerWrapper):
         )
 
     def _first_length(self, actor: Actor, rollout: Rollout) -> float:
-        """Items of the last response up to the end of its first answer; 0 without a second one."""
+        """Tokens of the last response up to the end of its first answer; 0 without a second one."""
         text = last_text(rollout)
         if text.count(self.end) < 2:
             return 0.0
-        return float(items_through(actor, rollout, text.index(self.end) + len(self.end)))
+        return float(num_items_covering(actor, rollout, text.index(self.end) + len(self.end)))
 
 
 def last_text(rollout: Rollout) -> str:

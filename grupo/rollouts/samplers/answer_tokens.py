@@ -53,7 +53,7 @@ def mask_thoughts(actor: Actor, rollout: Rollout, think_end: str) -> Rollout:
     ]
     through_last = replace(rollout, turns=rollout.turns[: last + 1])
     observation, response = through_last.turns[-1]
-    cut = items_through(actor, through_last, response.text.rindex(think_end) + len(think_end))
+    cut = num_items_covering(actor, through_last, response.text.rindex(think_end) + len(think_end))
     thoughts = actor.truncate(through_last, cut).last_response
     answer = replace(
         response,
@@ -70,13 +70,13 @@ def mask_thoughts(actor: Actor, rollout: Rollout, think_end: str) -> Rollout:
     return replace(rollout, turns=turns)
 
 
-def items_through(actor: Actor, rollout: Rollout, characters: int) -> int:
-    """Number of items of the last response, from its beginning, that contain its first characters.
+def num_items_covering(actor: Actor, rollout: Rollout, characters: int) -> int:
+    """The number of leading items of the last response that cover its first `characters`.
 
     Args:
         actor: Decodes prefixes of the response.
         rollout: The rollout.
-        characters: Number of first characters.
+        characters: Number of leading characters of the response's text.
     """
     return bisect_left(
         range(len(rollout.last_response.items)),

@@ -133,11 +133,13 @@ PAPER = Paper(
     source=Source("abstract", "arXiv:2510.04204, abstract"),
     missing=(
         "An expert model as intervener: flaws are found by rules, or by a function of your own.",
-        "Tool calls in the middle of a trace: recipes/guidance/calm_storm.py has programs alone.",
+        "Tool calls in the middle of a trace: in `recipes/guidance/calm_storm.py` an answer is one"
+        " program, without tool calls.",
     ),
     deviations=(
         "max_hint_share bounds the hints of each rollout; the abstract states 2.6 % of all tokens.",
-        "The number of rounds and the relative difference of `PrintedNumber` are our choice.",
+        "The number of rounds is our choice, and so is the relative difference within which"
+        " `grupo.envs.PrintedNumber` compares numbers.",
     ),
     shown=(
         "docs/guidance_shown/calm_storm.md#calm-and-storm-on-production-plans",

@@ -30,9 +30,9 @@ PREFIX_TEXT = "\n\nHint: "
 
 @component
 class HintColumn:
-    """Builds a prompt with the hint from a column; it gets as many rollouts as the group has.
+    """Builds one prompt that ends with the hint of a column.
 
-    A task without the column gets no prompt.
+    As many rollouts answer this prompt as the group has. A task without the column gets no prompt.
 
     Args:
         column: Column of the hint.
@@ -63,9 +63,9 @@ class HintColumn:
             return RescuePrompts()
         hint = beginning(str(task.columns[self.column]), self.fraction)
         hinted_task = append_to_prompt(task, self.prefix_text + hint)
-        # the prompt gets one rollout for each label
+        # the number of labels is the number of rollouts
         stream_labels = tuple(("guided", i) for i in range(len(group.rollouts)))
-        return RescuePrompts((GenerationPrompt(hinted_task, stream_labels),))
+        return RescuePrompts((GenerationPrompt(hinted_task, stream_labels=stream_labels),))
 
 
 @component
@@ -97,7 +97,8 @@ class HintLevels:
         return RescuePrompts(
             tuple(
                 GenerationPrompt(
-                    append_to_prompt(group.task, self.prefix_text + hint), (("level", i),)
+                    append_to_prompt(group.task, self.prefix_text + hint),
+                    stream_labels=(("level", i),),  # one label: one rollout
                 )
                 for i, hint in enumerate(levels)
             )
@@ -123,7 +124,7 @@ def with_hint(
     *,
     reject_leaks: bool = False,
 ) -> Rescue:
-    """Doubles a group in which all rollouts are incorrect, by rollouts with a hint.
+    """Adds to an all-incorrect group as many rollouts with a hint as it has.
 
     The added rollouts have the source "with_hint" and are trained with the task's own prompt, so
     that their ratio is pi(o | q) / old(o | q, hint). Guide-GRPO, Nath et al. (arXiv:2506.13923).

@@ -12,7 +12,7 @@ from grupo.core.validation import describe_task
 from grupo.tasks.preference_rows import answers_in, label_of
 from grupo.util.errors import ConfigError
 
-SOURCE = "preference"
+SOURCE = "preference"  # `Rollout.source` of given answers
 
 
 @component
@@ -25,8 +25,8 @@ class PreferencePairs:
     Args:
         chosen: Column of the chosen answers.
         rejected: Column of the rejected answers.
-        reward_terms: Reward terms that the environment computes for the answers. Its total reward
-            is not used. With (), the environment scores nothing.
+        reward_terms: Reward terms to take from the environment. The environment's total reward is
+            ignored: the reward is 1 or 0. With (), the environment scores nothing.
     """
 
     chosen: str = "chosen"
@@ -40,11 +40,16 @@ class PreferencePairs:
         return Requires(reward_terms=self.reward_terms)
 
     def validate_every_task(self, tasks: Sequence[Task]) -> None:
-        """Raise `ConfigError` for the first task without two different answers."""
-        for task in tasks:
-            self.both(task)
+        """Raise `ConfigError` for the first task with wrong answers.
 
-    def both(self, task: Task) -> tuple[Sequence[Demonstration], Sequence[Demonstration]]:
+        Its answers are missing, or it has one answer both as chosen and as rejected.
+        """
+        for task in tasks:
+            self.chosen_and_rejected(task)
+
+    def chosen_and_rejected(
+        self, task: Task
+    ) -> tuple[Sequence[Demonstration], Sequence[Demonstration]]:
         """The chosen and the rejected answers of a task."""
         chosen, rejected = answers_in(task, self.chosen), answers_in(task, self.rejected)
         if any(answer in rejected for answer in chosen):
@@ -57,10 +62,13 @@ class PreferencePairs:
         return chosen, rejected
 
     def solve(self, task: Task) -> Sequence[Demonstration]:
-        """All answers of a task, the chosen ones first; a held-out task may have none."""
+        """All answers of a task, the chosen ones first; a held-out task may have none.
+
+        The method belongs to the protocol `GivenAnswerSampler`.
+        """
         if not self._has_column(task):
             return []
-        chosen, rejected = self.both(task)
+        chosen, rejected = self.chosen_and_rejected(task)
         return [*chosen, *rejected]
 
     def _has_column(self, task: Task) -> bool:
@@ -69,7 +77,7 @@ class PreferencePairs:
     async def __call__(self, task: Task, env: Env, actor: Actor) -> Group:
         if not self._has_column(task):
             return Group(task, ())
-        chosen, rejected = self.both(task)
+        chosen, rejected = self.chosen_and_rejected(task)
         rollouts = given_rollouts(actor, [*chosen, *rejected])
         if self.reward_terms:
             rollouts = (await score_group(task, env, rollouts)).rollouts
@@ -100,7 +108,7 @@ class LabelledAnswers:
             self.solve(task)
 
     def solve(self, task: Task) -> Sequence[Demonstration]:
-        """The answer of a task."""
+        """The answer of a task, for the protocol `GivenAnswerSampler`."""
         return answers_in(task, self.completion)
 
     async def __call__(self, task: Task, env: Env, actor: Actor) -> Group:

@@ -32,14 +32,16 @@ class _Path:
 
 @component
 class SegmentTree:
-    """Generates `leaves` rollouts, each of which begins with a path through a tree of segments.
+    """Generates `leaves` rollouts whose first turns are paths through a tree of segments.
+
+    In an environment with several turns, the rollouts go on after their paths.
 
     A segment is one response. The tree grows in rounds. In the first round, a random number of
-    segments are generated, from `branches` to `max_initial_branches`. In a later round, every path
-    that has not ended is continued by one or more segments. The number of these segments is
-    `branches` times the number of segments of the previous round, or the number of missing rollouts
-    if that is smaller. They are spread evenly over the paths. A path ends when the policy stops or
-    at `max_depth` segments.
+    segments are generated, from `branches` to `max_initial_branches`. A later round generates
+    `branches` times as many segments in total as the round before, but no more than rollouts are
+    missing. The segments are spread evenly over the paths that have not ended, and each of these
+    paths is continued by at least one. A path ends when the policy stops, when the context has no
+    room left, or at `max_depth` segments.
 
     If all paths have ended and rollouts are missing, random paths that the policy stopped are
     chosen. Each of them is cut at the start of a random segment, and `branches` new paths continue
@@ -110,28 +112,33 @@ class SegmentTree:
         return _Path(path.rollout.append_turn(prompt, response), (*path.node_ids, node_id))
 
     def _is_finished(self, path: _Path) -> bool:
-        is_full = len(path.rollout.last_response.items) == self.segment_tokens
-        # a truncated segment that is not full has used up the context
-        has_stopped = not path.rollout.truncated or not is_full
-        return has_stopped or len(path.node_ids) == self.max_depth
+        num_tokens = len(path.rollout.last_response.items)
+        # a path can go on only if its last segment was cut at `segment_tokens`: a shorter truncated
+        # segment ran out of context
+        can_continue = path.rollout.truncated and num_tokens == self.segment_tokens
+        return not can_continue or len(path.node_ids) == self.max_depth
 
     def _cut_finished_paths(
         self, finished: Sequence[_Path], num_paths: int, rng: Random
     ) -> list[_Path]:
-        """Up to `num_paths` beginnings of random paths that the policy stopped.
+        """Beginnings of random paths that the policy stopped, each `branches` times.
 
-        Each is repeated `branches` times. If the policy stopped no path, generation starts again at
-        the root.
+        In all, there are at most `num_paths`. If the policy stopped no path, generation starts
+        again at the root.
         """
-        stopped = [path for path in finished if not path.rollout.truncated] or [_Path()]
-        rng.shuffle(stopped)
-        cut = [path.beginning(rng.randrange(max(1, len(path.node_ids)))) for path in stopped]
+        stopped_by_policy = [path for path in finished if not path.rollout.truncated]
+        to_cut = stopped_by_policy or [_Path()]
+        rng.shuffle(to_cut)
+        cut = [path.beginning(rng.randrange(max(1, len(path.node_ids)))) for path in to_cut]
         return [path for path in cut for _ in range(self.branches)][:num_paths]
 
 
-def _repeat_evenly(paths: Sequence[_Path], count: int) -> list[_Path]:
-    """The paths, repeated as evenly as possible to `count` paths; there are at most `count`."""
-    repeats, num_extra = divmod(count, len(paths))
+def _repeat_evenly(paths: Sequence[_Path], num_paths: int) -> list[_Path]:
+    """`num_paths` copies of the paths, each path at least once, spread evenly.
+
+    Needs `len(paths) <= num_paths`.
+    """
+    repeats, num_extra = divmod(num_paths, len(paths))
     return [path for i, path in enumerate(paths) for _ in range(repeats + (i < num_extra))]
 
 

@@ -81,7 +81,7 @@ class SelfImprovingPairs:
 
     def solve(self, task: Task) -> Sequence[Demonstration]:
         """The six answers of a task, in the order of `ROWS`."""
-        chosen, rejected = PreferencePairs(self.chosen, self.rejected).both(task)
+        chosen, rejected = PreferencePairs(self.chosen, self.rejected).chosen_and_rejected(task)
         answers = [*rejected, *chosen]
         if len(answers) != 2 or any(len(answer.turns) > 1 for answer in answers):
             raise ConfigError(

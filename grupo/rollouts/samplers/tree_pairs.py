@@ -28,7 +28,7 @@ class TreePairs(TreeSearch):
 
     Args:
         iterations: Number of rollouts that are completed and scored.
-        branches: Number of steps that are sampled from a node; alike steps are one.
+        branches: Number of steps that are sampled from a node; identical steps become one child.
         max_depth: Largest number of steps in the tree; a rollout may have more.
         step_end: Text that ends a step; with "" a step is a whole turn.
         priority: Chooses the child to follow, see `TreeSearch`.

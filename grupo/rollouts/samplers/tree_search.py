@@ -48,14 +48,17 @@ class ScoredAnswer:
 
 @dataclass(frozen=True)
 class SearchedTree:
-    """A tree after the search, and the answers that valued it, in the order of the iterations."""
+    """A tree after the search, and the scored answer of each iteration, in order."""
 
     root: StepNode
     answers: Sequence[ScoredAnswer]
 
     @property
     def failed(self) -> Sequence[Rollout]:
-        """The rollouts that could not be scored; their last steps left the tree."""
+        """The rollouts that could not be scored.
+
+        The last node of their path was removed from the tree.
+        """
         return [answer.rollout for answer in self.answers if answer.rollout.error]
 
 
@@ -63,19 +66,22 @@ class SearchedTree:
 class TreeSearch:
     """Searches the steps of a rollout by Monte Carlo tree search.
 
-    An iteration selects a leaf, expands it if it was valued before, completes the rollout by the
+    An iteration selects a leaf, expands it if it was visited before, completes the rollout by the
     policy, and backs up the reward: the value of a step is the mean reward of the rollouts through
-    it. The usage `tree/expansions` counts expansions, `tree/alike` those whose steps were all
-    alike, from which nothing can be learned, and `tree/no_room` steps for which the context had no
-    room.
+    it. Samplers call `search` and turn the tree into a group.
+
+    The usage `tree/expansions` counts expansions. `tree/alike` counts expansions that sampled the
+    same step every time, from which nothing can be learned; identical steps become one child.
+    `tree/no_room` counts steps for which the context had no room.
 
     Args:
         iterations: Number of rollouts that are completed and scored.
-        branches: Number of steps that are sampled from a node; alike steps are one.
+        branches: Number of steps that are sampled from a node; identical steps become one child.
         max_depth: Largest number of steps in the tree; a rollout may have more.
         step_end: Text that ends a step; with "" a step is a whole turn.
-        priority: Chooses the child to follow. UCT tries each step before it repeats one; PUCT with
-            the prior exp(mean log pi) may stay on the first step if rewards are above 0.
+        priority: Chooses the child to follow. UCT tries each step before it repeats one. PUCT with
+            the prior exp(mean log pi) may stay on the first step if rewards are above 0, because an
+            unvisited child counts as 0.
         critic: Values the new steps of an expansion, for `CriticUCT`.
     """
 
@@ -105,7 +111,11 @@ class TreeSearch:
     async def _next_path(
         self, task: Task, env: Env, actor: Actor, root: StepNode
     ) -> Sequence[StepNode]:
-        """The path to the node that is valued next; its leaf is expanded if it has a value."""
+        """The path to the node that is visited next.
+
+        The root, or a leaf that was visited before, is expanded first, unless it is terminal or at
+        `max_depth`.
+        """
         path = select(root, self.priority)
         leaf = path[-1]
         is_new = leaf is not root and not leaf.visits
@@ -116,32 +126,32 @@ class TreeSearch:
 
     async def _expand(self, task: Task, env: Env, actor: Actor, leaf: StepNode) -> None:
         """Give a leaf its children, with the critic's values."""
-        stepping = actor.with_stop(self.step_end) if self.step_end else actor
+        step_actor = actor.with_stop(self.step_end) if self.step_end else actor
         state = leaf.state
         steps = await asyncio.gather(
             *(
-                stepping.fork("step", i)(state.rollout, state.observation)
+                step_actor.fork("step", i)(state.rollout, state.observation)
                 for i in range(self.branches)
             )
         )
         children = await asyncio.gather(*(self._child(task, env, state, step) for step in steps))
-        count = expand(leaf, children)
-        is_alike = count == 1 and self.branches > 1
+        num_distinct = expand(leaf, children)
+        is_alike = num_distinct == 1 and self.branches > 1
         no_room = sum(not step.items for step in steps)
         counts = {"tree/expansions": 1, "tree/alike": is_alike, "tree/no_room": no_room}
         add_external_usage({name: float(number) for name, number in counts.items()})
         distinct = [child.state.rollout.last_response for child in leaf.children]
-        critic = actor.fork("critic")
-        values = await self.critic(critic, state.rollout, state.observation, distinct)
+        critic_actor = actor.fork("critic")
+        values = await self.critic(critic_actor, state.rollout, state.observation, distinct)
         for child, value in zip(leaf.children, values, strict=True):
             child.critic = value
 
     async def _child(self, task: Task, env: Env, parent: TreeState, step: Response) -> StepNode:
         rollout = parent.rollout.append_turn(parent.observation, step)
-        is_open = (
+        response_continues = (
             bool(self.step_end) and step.finish_reason == "stop" and self.step_end in step.text
         )
-        observation = "" if is_open else await env.reply(task, rollout)
+        observation = "" if response_continues else await env.reply(task, rollout)
         return Node(
             TreeState((*parent.items, *step.items), rollout, observation or ""),
             prior=exp(sum(step.logp) / max(1, len(step.logp))),

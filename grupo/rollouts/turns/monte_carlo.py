@@ -50,13 +50,13 @@ class MonteCarlo:
     marked as not `sampled`, because it was chosen. Associated texts are forced: neither generated
     nor trained on.
 
-    The usage counts `tree/expansions`; `tree/alike`, expansions whose steps were all alike;
+    The usage counts `tree/expansions`; `tree/alike`, expansions whose steps were identical;
     `tree/associated`, the added texts; `tree/no_room`, steps for which the context had no room; and
     `tree/unfinished`, searches without a finished answer when a limit ended them.
 
     Args:
         iterations: Largest number of expansions.
-        branches: Number of steps that are sampled from a node; alike steps are one.
+        branches: Number of steps that are sampled from a node; identical steps become one child.
         max_steps: Largest number of steps of an answer in the tree.
         max_step_tokens: Largest number of tokens of a step.
         step_end: Text that ends a step.

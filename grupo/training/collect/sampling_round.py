@@ -30,11 +30,19 @@ class SamplingRound:
     therefore held until no call of `score` runs and every unfinished group waits for rewards or for
     the next step. The groups then continue in a fixed order.
 
+    An unfinished group is in one of three states. A running group waits for replies of the engine,
+    or for observations or rewards of the environment. A group that waits for scores has received
+    rewards that the round holds. A group that is paused at the limit has rollouts that reached the
+    token limit, and no others that run. When no group runs, the held rewards are released and the
+    groups that wait for scores run again. If no group waits for scores either, the paused groups
+    end as `GroupInProgress`.
+
     Args:
         sampler: Generates the groups.
         env: Replies to responses and scores rollouts.
         groups: The groups to begin or to continue.
-        token_limit: Maximum number of tokens of a rollout in this step; None if there is none.
+        token_limit: Limits the tokens that a rollout generates in this step. A rollout at its limit
+            waits for a later step, which continues its group. None if all groups end in this step.
     """
 
     def __init__(
@@ -47,6 +55,8 @@ class SamplingRound:
         self.sampler = sampler
         self.env = env
         self.groups = groups
+        # the values that each group received, from which a later step reruns the sampler; None
+        # without a token limit
         self.records: list[GroupRecord | None] = [None] * len(groups)
         if token_limit:
             self.records = [
@@ -96,6 +106,7 @@ class SamplingRound:
                 return await self.env.reply(task, rollout)
 
         def is_lost() -> bool:
+            """Whether a reply to the rollout was lost; a later step requests it again."""
             if not isinstance(self.env, EnvWithLostReplies):
                 return False
             return self.env.lost_reply_cause(task, rollout) != ""
@@ -125,10 +136,16 @@ class SamplingRound:
             return results
 
         record = self.records[index]
-        return await (record.scored(rollouts, score_and_wait) if record else score_and_wait())
+        return await (
+            record.scores_or_call(rollouts, score_and_wait) if record else score_and_wait()
+        )
 
     def _schedule_release(self) -> None:
-        """Schedule a call of `_release`, which runs after the caller has appended to `waiting`."""
+        """Schedule a call of `_release`.
+
+        The event loop runs it after the current coroutine: a call of `score` that has received its
+        rewards then waits in `waiting`.
+        """
         loop = asyncio.get_running_loop()
         if not any(self.records):
             loop.call_soon(self._release)
@@ -136,15 +153,17 @@ class SamplingRound:
             self.release_task = loop.create_task(self._release_when_idle())
 
     async def _release_when_idle(self) -> None:
-        # a coroutine that has received a reply may request the next one only when the loop runs on
+        # A coroutine that has received a reply requests the next one when the loop resumes it. The
+        # release waits for all such coroutines, so that no group counts as paused too early.
         await running_rollout_loop().wait_until_idle()
         self.release_task = None
         self._release()
 
     def _release(self) -> None:
-        """Release all rewards; without any, end the paused groups.
+        """Release the rewards of all groups that wait for scores.
 
-        The method does nothing while a group is being generated or scored.
+        If no group waits for scores, the paused groups end. While a group runs, the method does
+        nothing: the other groups wait for this group.
         """
         self.waiting = [call for call in self.waiting if not call.released.cancelled()]
         unfinished = {index for index, call in enumerate(self.sampler_calls) if not call.done()}

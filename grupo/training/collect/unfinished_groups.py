@@ -168,7 +168,7 @@ class GroupRecord:
             self.observations[key] = observation
         return observation
 
-    async def scored(
+    async def scores_or_call(
         self,
         rollouts: Sequence[Rollout],
         score: Callable[[], Awaitable[Sequence[RewardResult]]],

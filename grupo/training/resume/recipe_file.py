@@ -9,7 +9,7 @@ from typing import Any
 
 from grupo.core.component import component, component_fields, is_component, to_code, walk
 from grupo.core.serialization import from_data, to_data
-from grupo.core.unwritable import describe
+from grupo.core.unwritable import describe_unwritable
 from grupo.models.gguf.cache import gguf_digest, is_gguf
 from grupo.recipe import Recipe
 from grupo.util.errors import ConfigError
@@ -52,10 +52,11 @@ def find_model_files(recipe: Recipe) -> tuple[ModelFile, ...]:
 
 @component
 class EarlierRecipe:
-    """The recipe of a run until it was extended.
+    """The recipe that a run had before one of its extensions.
 
     Args:
-        fingerprint: Fingerprint of `recipe.json` before the extension, which checkpoints hold.
+        fingerprint: Fingerprint of `recipe.json` before the extension. The checkpoints of that time
+            hold it.
         recipe: The recipe.
         step: Number of steps that were done when the run was extended.
         finished: Whether the run had ended at this step.
@@ -83,7 +84,10 @@ class RecipeFile:
 
     @property
     def fingerprint(self) -> str:
-        """SHA-256 of the contents, in which a description stands for each object in memory."""
+        """SHA-256 of the contents.
+
+        Objects that JSON cannot hold, such as lambdas, count by their description.
+        """
         return self._data()["fingerprint"]
 
     def to_text(self) -> str:
@@ -92,7 +96,7 @@ class RecipeFile:
 
     def _data(self) -> dict[str, Any]:
         recipes = (self.recipe, *(earlier.recipe for earlier in self.earlier_recipes))
-        recipe, *others = (to_data(recipe, on_unwritable=describe) for recipe in recipes)
+        recipe, *others = (to_data(recipe, on_unwritable=describe_unwritable) for recipe in recipes)
         pairs = zip(self.earlier_recipes, others, strict=True)
         earlier_recipes = [{**vars(earlier), "recipe": data} for earlier, data in pairs]
         model_files = {file.path: file.sha256 for file in self.model_files}
@@ -150,7 +154,9 @@ def _with_fingerprint(
 ) -> dict[str, Any]:
     optional = {"earlier_recipes": earlier_recipes, "model_files": model_files}
     content = {"recipe": recipe, **{name: value for name, value in optional.items() if value}}
-    hashed = content if len(content) > 1 else recipe  # a recipe alone is hashed without its key
+    # A recipe alone is hashed without its key: files that were written before there were optional
+    # parts have this fingerprint, and stay valid.
+    hashed = content if len(content) > 1 else recipe
     return {"fingerprint": _hash(hashed), **content}
 
 
