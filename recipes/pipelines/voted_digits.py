@@ -1,6 +1,6 @@
 """Distilled votes: a model imitates what it answers most often, without reference answers.
 
-A toy model adds 1 to each of three digits; a third of the digits that it has seen are wrong, so
+A toy model adds 1 to each of three digits; 30 % of the digits that it has seen are random, so
 that it samples few right answers, although they are the likeliest. Three stages start from it: it
 imitates votes of 16 attempts, it imitates single answers to the same tasks, or it prefers the
 answer of a vote to those that it outvotes. `docs/pipelines_shown.md` has a table.
