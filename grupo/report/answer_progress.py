@@ -1,14 +1,13 @@
 """A progress bar of the answers of a comparison of turn strategies."""
 
-from types import TracebackType
-from typing import Self
-
 from rich.console import Console
 from rich.markup import escape
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
+
+from grupo.report.transient_bar import TransientBar
 
 
-class AnswerProgress:
+class AnswerProgress(TransientBar):
     """Shows the strategy in work, how many answers are done, and the estimated time that is left.
 
     Args:
@@ -19,29 +18,9 @@ class AnswerProgress:
     def __init__(self, console: Console, total: int) -> None:
         self.total = total
         self.begun = 0
-        self.progress = Progress(
-            TextColumn("{task.description}"),
-            BarColumn(),
-            MofNCompleteColumn(),
-            TextColumn("answers"),
-            TimeRemainingColumn(),
-            console=console,
-            transient=True,
-            disable=not console.is_terminal,
-        )
-        self.task = self.progress.add_task("", total=total)
-
-    def __enter__(self) -> Self:
-        self.progress.start()
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self.progress.stop()
+        columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
+        left = (TextColumn("answers"), TimeRemainingColumn())
+        super().__init__(console, *columns, *left, total=total)
 
     def begin(self, name: str, answers: int) -> None:
         """Show that so many answers of a strategy begin."""

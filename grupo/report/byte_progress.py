@@ -2,16 +2,16 @@
 
 from contextlib import suppress
 from pathlib import Path
-from types import TracebackType
-from typing import Self
 
 from rich.console import Console
-from rich.progress import BarColumn, DownloadColumn, Progress, TimeRemainingColumn
+from rich.progress import BarColumn, DownloadColumn, TimeRemainingColumn
+
+from grupo.report.transient_bar import TransientBar
 
 UPDATE_SIZE = 1 << 22  # bytes between two updates of the bar, because an update takes time
 
 
-class ByteProgress:
+class ByteProgress(TransientBar):
     """Shows how many bytes of a folder were read; nothing is shown for a small folder.
 
     Args:
@@ -22,27 +22,8 @@ class ByteProgress:
     def __init__(self, folder: Path, console: Console) -> None:
         total = sum(map(_size, folder.rglob("*")))
         self.pending = 0  # bytes since the last update
-        self.progress = Progress(
-            BarColumn(),
-            DownloadColumn(),
-            TimeRemainingColumn(),
-            console=console,
-            transient=True,
-            disable=total < UPDATE_SIZE or not console.is_terminal,
-        )
-        self.task = self.progress.add_task("", total=total)
-
-    def __enter__(self) -> Self:
-        self.progress.start()
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self.progress.stop()
+        columns = (BarColumn(), DownloadColumn(), TimeRemainingColumn())
+        super().__init__(console, *columns, total=total, disable=total < UPDATE_SIZE)
 
     def __call__(self, count: int) -> None:
         """Count bytes that were read."""

@@ -4,13 +4,12 @@ Source: the chat templates of zai-org/GLM-4.5 and zai-org/GLM-4.6; that of GLM-4
 breaks between the tags.
 """
 
-import json
 import re
 from collections.abc import Iterator, Sequence
 
 from grupo.core.call_markers import HERMES
 from grupo.envs.tools.formats.call import NamedArguments, ToolCall, ToolFormat, split_calls
-from grupo.envs.tools.formats.text_calls import TextCallForm, typed_arguments
+from grupo.envs.tools.formats.text_calls import TextCallForm, argument_text, typed_arguments
 
 OPEN_TAG, CLOSE_TAG = HERMES
 OPENING = re.compile(re.escape(OPEN_TAG))
@@ -55,8 +54,7 @@ def write_glm(calls: Sequence[NamedArguments]) -> str:
 
 def _write_call(name: str, arguments: dict[str, object]) -> str:
     lines = [
-        f"<arg_key>{key}</arg_key>\n"
-        f"<arg_value>{value if isinstance(value, str) else json.dumps(value)}</arg_value>"
+        f"<arg_key>{key}</arg_key>\n<arg_value>{argument_text(value)}</arg_value>"
         for key, value in arguments.items()
     ]
     return "\n".join((f"{OPEN_TAG}{name}", *lines, CLOSE_TAG))

@@ -4,12 +4,11 @@ The tags `<tool_call>` around a call may be missing, as vLLM allows, too: Qwen3-
 times. Source: the chat template of Qwen/Qwen3-Coder-30B-A3B-Instruct.
 """
 
-import json
 import re
 from collections.abc import Iterator, Sequence
 
 from grupo.envs.tools.formats.call import NamedArguments, ToolCall, ToolFormat, split_calls
-from grupo.envs.tools.formats.text_calls import TextCallForm, typed_arguments
+from grupo.envs.tools.formats.text_calls import TextCallForm, argument_text, typed_arguments
 
 OPENING = re.compile(r"<tool_call>(?:\s*<function=)?|<function=")
 ALLOWED = "<function=name><parameter=key>value</parameter></function>"
@@ -56,8 +55,7 @@ def write_qwen3_coder(calls: Sequence[NamedArguments]) -> str:
 
 def _write_call(name: str, arguments: dict[str, object]) -> str:
     parameters = "".join(
-        f"<parameter={key}>\n{value if isinstance(value, str) else json.dumps(value)}\n"
-        "</parameter>\n"
+        f"<parameter={key}>\n{argument_text(value)}\n</parameter>\n"
         for key, value in arguments.items()
     )
     return f"<tool_call>\n<function={name}>\n{parameters}</function>\n</tool_call>"

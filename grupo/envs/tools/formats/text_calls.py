@@ -4,6 +4,7 @@ A text becomes a number, a truth value, an object or a list by the schema of the
 and GLM write the text "5" and the number 5 in the same way.
 """
 
+import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -58,6 +59,15 @@ class TextCallForm:
             error = f"{rest!r} is no argument and no end of a call. Allowed: {self.allowed}"
             return ToolCall(start, limit, head["name"], error=error)
         return ToolCall(start, end.end(), head["name"], arguments)
+
+
+def argument_text(value: object) -> str:
+    """The text of an argument: a string as it is, any other value as JSON.
+
+    >>> argument_text("5"), argument_text(5), argument_text([True])
+    ('5', '5', '[true]')
+    """
+    return value if isinstance(value, str) else json.dumps(value)
 
 
 def typed_arguments(arguments: Mapping[str, str], schema: Mapping[str, Any]) -> dict[str, Any]:
