@@ -10,12 +10,13 @@ from grupo.core.extract_answer import Extractor, final_answer
 from grupo.core.interfaces import EnvSpec, TurnStrategy, env_without_placement
 from grupo.core.requires import merged_provides
 from grupo.core.types import Task
+from grupo.core.validation import PromptLimit
 from grupo.envs import RewardTerm
 from grupo.models.multi_policy_spec import RolePolicy
 from grupo.recipe import Recipe
 from grupo.rewards.by_column import task_validators
 from grupo.rewards.choices import ByReward, Least
-from grupo.rollouts.turns import MonteCarlo, Vote
+from grupo.rollouts.turns import MonteCarlo, Vote, WithProgram
 from grupo.rollouts.turns.choices import MostVoted
 from grupo.rollouts.turns.private_context import ReadsThoughts
 from grupo.util.errors import ConfigError, suggest
@@ -56,12 +57,13 @@ def check_strategy(field: str, strategy: TurnStrategy, recipe: Recipe) -> None:
 
 
 def _check_context(field: str, strategy: TurnStrategy, recipe: Recipe) -> None:
-    """Raise `ConfigError` for thoughts, or an answer of a search tree, beyond the model's context.
+    """Raise `ConfigError` for texts of a strategy, or answers of a search tree, beyond the context.
 
     A model that cannot be read, such as a toy model before its training, is not checked: who loads
     it says what is wrong.
     """
-    parts = [part for part in walk(strategy) if isinstance(part, ReadsThoughts | MonteCarlo)]
+    kinds = ReadsThoughts | MonteCarlo | WithProgram
+    parts = [part for part in walk(strategy) if isinstance(part, kinds)]
     if not parts:
         return
     from grupo.models.prompt_limit import read_prompt_limit  # imports transformers
@@ -69,23 +71,33 @@ def _check_context(field: str, strategy: TurnStrategy, recipe: Recipe) -> None:
     limit = None
     with suppress(ConfigError):
         limit = read_prompt_limit(recipe.policy)
-    if not limit:
-        return
-    for part in parts:
-        if isinstance(part, MonteCarlo) and part.most_tokens >= limit.context_length:
-            raise ConfigError(
-                f"{field}: {to_code(part)}, whose answers may have {part.most_tokens:,} tokens in"
-                f" {part.max_steps} steps of {part.max_step_tokens}; the model's context has"
-                f" {limit.context_length:,}, with the prompt. Allowed: a product of max_steps and"
-                f" max_step_tokens below {limit.context_length:,}."
-            )
-        if isinstance(part, ReadsThoughts) and part.private_tokens >= limit.room:
-            raise ConfigError(
-                f"{field}: {type(part).__name__} may put {part.private_tokens:,} tokens of thoughts"
-                f" before the task. A context of {limit.context_length:,} tokens, with an answer of"
-                f" {limit.max_new_tokens:,}, leaves {limit.room:,}. Ask for fewer or shorter"
-                " thoughts."
-            )
+    for part in parts if limit else ():
+        if problem := _context_problem(part, limit):
+            raise ConfigError(f"{field}: {problem}")
+
+
+def _context_problem(part: ReadsThoughts | MonteCarlo | WithProgram, limit: PromptLimit) -> str:
+    """Why the texts of a part of a strategy exceed the context; "" if they do not."""
+    context, room = limit.context_length, limit.room
+    if isinstance(part, MonteCarlo) and part.most_tokens >= context:
+        return (
+            f"{to_code(part)}, whose answers may have {part.most_tokens:,} tokens in"
+            f" {part.max_steps} steps of {part.max_step_tokens}; the model's context has"
+            f" {context:,}, with the prompt. Allowed: a product of max_steps and"
+            f" max_step_tokens below {context:,}."
+        )
+    if isinstance(part, WithProgram):
+        excess = limit.describe_excess(Task("program", part.given().prompt("")))
+        allowed = f", without a task. Allowed: {limit.allowed}."
+        return f"WithProgram.file: {part.file!r} has {excess}{allowed}" if excess else ""
+    if isinstance(part, ReadsThoughts) and part.private_tokens >= room:
+        return (
+            f"{type(part).__name__} may put {part.private_tokens:,} tokens of thoughts"
+            f" before the task. A context of {context:,} tokens, with an answer of"
+            f" {limit.max_new_tokens:,}, leaves {room:,}. Ask for fewer or shorter"
+            " thoughts."
+        )
+    return ""
 
 
 def check_heads(field: str, root: object, recipe: Recipe) -> None:

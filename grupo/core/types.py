@@ -160,6 +160,8 @@ class Rollout:
             its reward is 0.
         rejected: Of a rollout of one turn that a `CollectStage` sampled: the answers that its turn
             strategy rejected.
+        notes: Texts that the turn strategy wrote for its later turns, such as the thoughts of
+            `Remembered`. Neither the environment nor a loss reads them.
     """
 
     turns: tuple[tuple[Observation, Response], ...] = ()
@@ -173,6 +175,7 @@ class Rollout:
     index: int = -1
     unfinished: bool = False
     rejected: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
 
     @property
     def text(self) -> str:

@@ -3,6 +3,7 @@
 from grupo.pipeline.conditions import ConditionFailedError, MetricAtLeast, MetricAtMost
 from grupo.pipeline.merge import WeightMerge, linear, spherical
 from grupo.pipeline.pipeline import Pipeline
+from grupo.pipeline.program_stage import ProgramStage
 from grupo.pipeline.role_chains import JoinedRoleChains
 from grupo.pipeline.rows import (
     answers,
@@ -26,6 +27,7 @@ __all__ = [
     "MetricAtLeast",
     "MetricAtMost",
     "Pipeline",
+    "ProgramStage",
     "Stage",
     "SurveyStage",
     "SurveyedTasks",

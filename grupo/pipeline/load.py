@@ -10,6 +10,7 @@ from grupo.config.recipe_files.read import line_of, read_data
 from grupo.config.recipe_files.values import TYPE_KEY, make_component
 from grupo.pipeline.merge import WeightMerge
 from grupo.pipeline.pipeline import Pipeline
+from grupo.pipeline.program_stage import ProgramStage
 from grupo.pipeline.stages import CollectStage, ExportStage, PipelineStage, Stage, SurveyStage
 from grupo.recipe import Recipe
 from grupo.util.errors import ConfigError, suggest
@@ -17,7 +18,9 @@ from grupo.util.importing import import_object
 from grupo.util.user_paths import is_recipe_file
 
 STAGES = "stages"
-STAGE_CLASSES = {cls.__name__: cls for cls in (Stage, SurveyStage, CollectStage, ExportStage)}
+STAGE_CLASSES = {
+    cls.__name__: cls for cls in (Stage, SurveyStage, CollectStage, ProgramStage, ExportStage)
+}
 
 
 def is_pipeline_file(path: Path) -> bool:

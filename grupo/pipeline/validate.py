@@ -22,10 +22,10 @@ from grupo.pipeline.pipeline import (
     split_reference,
     start_references,
 )
+from grupo.pipeline.program_stage import ProgramStage
 from grupo.pipeline.sources import task_sources_from_stages
 from grupo.pipeline.stages import ExportStage, PipelineStage
 from grupo.pipeline.survey import SURVEY_FILE
-from grupo.recipe import Recipe
 from grupo.rollouts.eval_scores import check_eval_metric
 from grupo.tasks import split_tasks
 from grupo.util.errors import ConfigError
@@ -47,7 +47,7 @@ def check_pipeline(pipeline: Pipeline) -> None:
             check_recipe(stage.recipe)
             _check_read_heads(stage)
             if not task_sources_from_stages(stage.recipe):
-                has_held_out_tasks[stage.name] = bool(_held_out_tasks(stage.recipe))
+                has_held_out_tasks[stage.name] = bool(_held_out_tasks(stage))
     for index in range(len(pipeline.stages)):
         _check_condition(pipeline, index, has_held_out_tasks)
     to_data(
@@ -71,14 +71,18 @@ def _check_read_heads(stage: PipelineStage) -> None:
                 )
 
 
-def _held_out_tasks(recipe: Recipe) -> Sequence[Task]:
-    """Check all tasks of a recipe and return its held-out tasks.
+def _held_out_tasks(stage: PipelineStage) -> Sequence[Task]:
+    """Check all tasks of a stage and return its held-out tasks.
 
     The tasks are not checked if a reward is a model that is not exported yet.
     """
+    recipe = stage.recipe
     if stages_used_as_rewards(recipe):
         return split_tasks(recipe.tasks, recipe.eval_tasks, recipe.seed)[1]
-    return load_tasks(recipe)[1]
+    tasks, held_out = load_tasks(recipe)
+    if isinstance(stage, ProgramStage):
+        stage.check_tasks(tasks)
+    return held_out
 
 
 @contextmanager

@@ -6,14 +6,17 @@ from typing import Any
 
 from grupo.core.types import Observation, Response, Rollout, Seat
 
+STRATEGY_TEXTS = ("rejected", "notes")  # left out where they are empty, as of most strategies
+
 
 def to_data(rollout: Rollout) -> dict[str, Any]:
     """The rollout as JSON data, with exact tokens and log-probabilities."""
     turns = [[observation, vars(response)] for observation, response in rollout.turns]
     seat = asdict(rollout.seat) if rollout.seat else None
     data = {**vars(rollout), "turns": turns, "seat": seat}
-    if not rollout.rejected:  # only a `CollectStage` has some
-        del data["rejected"]
+    for name in STRATEGY_TEXTS:
+        if not data[name]:
+            del data[name]
     return data
 
 
@@ -22,7 +25,7 @@ def from_data(data: Mapping[str, Any]) -> Rollout:
     values: dict[str, Any] = {**data}
     values["turns"] = tuple((as_observation(text), _response(x)) for text, x in data["turns"])
     values["step_values"] = {name: tuple(x) for name, x in data["step_values"].items()}
-    values["rejected"] = tuple(data.get("rejected", ()))
+    values |= {name: tuple(data.get(name, ())) for name in STRATEGY_TEXTS}
     values["seat"] = Seat(**data["seat"]) if data["seat"] else None
     return Rollout(**values)
 

@@ -8,6 +8,7 @@ from grupo.rollouts.turns.chunked_thinking import ChunkedThinking
 from grupo.rollouts.turns.forced_start import ForcedStart
 from grupo.rollouts.turns.lent_thought import LentThought
 from grupo.rollouts.turns.monte_carlo import MonteCarlo
+from grupo.rollouts.turns.remembered import Remembered
 from grupo.rollouts.turns.revised import Revised
 from grupo.rollouts.turns.shown import Shown
 from grupo.rollouts.turns.shuffled_options import ShuffledOptions
@@ -15,6 +16,7 @@ from grupo.rollouts.turns.step_beam import StepBeam
 from grupo.rollouts.turns.templates import Templates
 from grupo.rollouts.turns.thinking_budget import ThinkingBudget
 from grupo.rollouts.turns.value_guided import ValueGuided
+from grupo.rollouts.turns.with_program import WithProgram
 
 __all__ = [
     "AdaptiveGraph",
@@ -24,6 +26,7 @@ __all__ = [
     "ForcedStart",
     "LentThought",
     "MonteCarlo",
+    "Remembered",
     "Revised",
     "Shown",
     "ShuffledOptions",
@@ -32,5 +35,6 @@ __all__ = [
     "ThinkingBudget",
     "ValueGuided",
     "Vote",
+    "WithProgram",
     "single_response",
 ]

@@ -62,6 +62,32 @@ async def answer_to_prompt(
     return as_answer(rollout, rollout.append_turn(observation, encoded), answer)
 
 
+async def answer_in_new_context(
+    actor: Actor,
+    rollout: Rollout,
+    observation: Observation,
+    prompt: Observation,
+    inner: TurnStrategy,
+) -> Rollout:
+    """The answer to a prompt without the earlier turns, as the answer to the observation.
+
+    The answer is a sample in the context that it was generated in, which begins with its prompt. A
+    trained rollout therefore has a row for each such turn.
+
+    Args:
+        actor: Generates the answer.
+        rollout: The rollout before the turn.
+        observation: The observation that the answer belongs to.
+        prompt: The prompt that the policy reads in its place.
+        inner: Generates the answer.
+    """
+    answered = await inner(actor, replace(rollout, turns=()), prompt)
+    (_, first), *rest = answered.turns
+    resets = bool(rollout.turns)  # the first turn has no context that could be reset
+    turns = ((observation, replace(first, resets_context=resets)), *rest)
+    return replace(answered, turns=(*rollout.turns, *turns))
+
+
 def as_answer(before: Rollout, first: Rollout, revision: Rollout) -> Rollout:
     """The revision as the answer to the observation that `first` answers.
 

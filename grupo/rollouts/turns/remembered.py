@@ -1,0 +1,177 @@
+"""Remembered thoughts: each turn reads thoughts about earlier turns in place of these turns."""
+
+from dataclasses import replace
+
+from grupo.core.component import check_field, component
+from grupo.core.embeddings import Embedding, HashedWords
+from grupo.core.forms import check_form, fill
+from grupo.core.interfaces import Actor, TurnStrategy, single_response
+from grupo.core.numbers import PositiveInt
+from grupo.core.paper import Paper, Source
+from grupo.core.private_turns import add_private_turn
+from grupo.core.ranges import PositiveProbability
+from grupo.core.requires import Provides
+from grupo.core.thought_graph import listed_lines
+from grupo.core.thought_memory import ThoughtMemory
+from grupo.core.types import Observation, Rollout
+from grupo.core.usage import add_external_usage
+from grupo.rollouts.turns.private_context import (
+    answer_in_new_context,
+    private_reply,
+    task_text,
+    with_task_text,
+)
+
+THINK = (
+    "{task}\n\nReply: {answer}\n\nKnown:\n{thoughts}\n\nWrite each new fact that will be needed"
+    " later on a line of its own. Write forget: before a known fact that is no longer true."
+)
+PROMPT = "Known:\n{thoughts}\n\n{task}"
+
+
+@component
+class Remembered:
+    """A turn in a new context, with recalled thoughts about earlier turns in place of these turns.
+
+    Before a turn the policy thinks about the one before it, in a private context: it writes new
+    thoughts, one a line, and names those to forget. The rollout keeps them as `notes`, and the
+    memory is a fold over these notes. The thoughts most similar to the observation are recalled,
+    best last. Similar means: of close vectors, by `embed`, among thoughts in the same cell of
+    locality-sensitive hashing, see `grupo.core.thought_memory.ThoughtMemory`.
+
+    An observation that cannot be understood without the first one, such as the rules of a game,
+    is not helped by this strategy. The usage `memory/thoughts`, `memory/merged`,
+    `memory/forgotten` and `memory/recalled` counts thoughts; `memory/no_thought` and
+    `memory/nothing_recalled` counts turns after the first one.
+
+    Args:
+        count: Largest number of recalled thoughts.
+        cells: Number of cells, 1 or even. With 1 each recall compares all thoughts.
+        probes: Number of cells that a recall reads: more find more.
+        cell_size: Largest number of thoughts in a cell, beyond which the oldest is forgotten.
+        merge_at: Cosine from which a thought takes the place of an earlier one.
+        thought_tokens: Largest number of tokens of the thoughts about one turn.
+        think: Prompt with {task}, the observation of the turn before; its {answer}; and {thoughts},
+            those that are recalled for it.
+        prompt: Prompt of a turn with recalled thoughts, with {thoughts} and {task}.
+        embed: Computes the vector of a text. `HashedWords` counts words and reads no model.
+        role: Role that thinks; "" for the policy itself.
+        inner: Generates the answer.
+
+    Raises:
+        ConfigError: A form lacks a placeholder or has one without a value; an odd number of cells;
+            more probes than cells.
+    """
+
+    count: PositiveInt = 4
+    cells: PositiveInt = 8
+    probes: PositiveInt = 2
+    cell_size: PositiveInt = 64
+    merge_at: PositiveProbability = 0.9
+    thought_tokens: PositiveInt = 48
+    think: str = THINK
+    prompt: str = PROMPT
+    embed: Embedding = HashedWords()
+    role: str = ""
+    inner: TurnStrategy = single_response
+
+    def __post_init__(self) -> None:
+        check_field(self, "cells", self.cells == 1 or self.cells % 2 == 0, "1, or an even number")
+        check_field(self, "probes", self.probes <= self.cells, f"1 to cells, {self.cells}")
+        check_form("Remembered.think", self.think, ("task", "answer", "thoughts"))
+        check_form("Remembered.prompt", self.prompt, ("thoughts", "task"))
+
+    @property
+    def provides(self) -> Provides:
+        """The role that thinks."""
+        return Provides(roles=(self.role,) if self.role else ())
+
+    @property
+    def private_tokens(self) -> int:
+        """Largest number of tokens of recalled thoughts in one prompt."""
+        return self.count * self.thought_tokens
+
+    def memory(self, rollout: Rollout) -> ThoughtMemory:
+        """The memory after the notes of a rollout."""
+        empty = ThoughtMemory(self.embed, self.cells, self.cell_size, self.merge_at)
+        return empty.after(rollout.notes)
+
+    async def __call__(self, actor: Actor, rollout: Rollout, observation: Observation) -> Rollout:
+        turn, memory = len(rollout.turns), self.memory(rollout)
+        if rollout.turns:
+            notes = await self._notes(actor.fork("think", turn), rollout, memory)
+            updated = memory.after(notes)
+            _count_changes(memory, updated, len(notes))
+            rollout, memory = replace(rollout, notes=(*rollout.notes, *notes)), updated
+        task = task_text(observation)
+        recalled = self._recalled(memory, task)
+        prompt = observation
+        if recalled:
+            add_private_turn("recalled", recalled)
+            prompt = with_task_text(
+                observation, fill(self.prompt, {"thoughts": recalled, "task": task})
+            )
+        elif rollout.turns:
+            add_external_usage({"memory/nothing_recalled": 1.0})
+        add_external_usage({"memory/recalled": float(len(recalled.splitlines()))})
+        answering = actor.fork("answer", turn)
+        return await answer_in_new_context(answering, rollout, observation, prompt, self.inner)
+
+    async def _notes(self, actor: Actor, rollout: Rollout, memory: ThoughtMemory) -> list[str]:
+        """The policy's notes about the last turn, in a private context."""
+        start = max(i for i, (observation, _) in enumerate(rollout.turns) if observation)
+        observation = rollout.turns[start][0]
+        task = task_text(observation)
+        answer = "".join(response.text for _, response in rollout.turns[start:])
+        values = {"task": task, "answer": answer, "thoughts": self._recalled(memory, task)}
+        prompt = with_task_text(observation, fill(self.think, values))
+        limited = actor.with_stop(max_new_tokens=self.thought_tokens)
+        alone = replace(rollout, turns=())
+        reply = await private_reply(limited, alone, prompt, role=self.role, label="thoughts")
+        return [line for line in listed_lines(reply) if any(map(str.isalnum, line))]
+
+    def _recalled(self, memory: ThoughtMemory, task: str) -> str:
+        """The thoughts that are recalled for a text, one a line, best last."""
+        return "\n".join(reversed(memory.recall(task, self.count, self.probes)))
+
+
+def _count_changes(before: ThoughtMemory, after: ThoughtMemory, num_notes: int) -> None:
+    """Add the changes of a memory, by the notes about one turn, to the usage."""
+    add_external_usage(
+        {
+            "memory/thoughts": float(num_notes),
+            "memory/merged": float(after.merged - before.merged),
+            "memory/forgotten": float(after.forgotten - before.forgotten),
+            "memory/no_thought": float(not num_notes),
+        }
+    )
+
+
+PAPER = Paper(
+    title="Think-in-Memory: Recalling and Post-thinking Enable LLMs with Long-Term Memory",
+    use="Sessions that are longer together than the context, with facts that are needed later.",
+    tags=("agents", "hints"),
+    kind="evaluation",
+    catalogue=("think-in-memory",),
+    checked=("golden", "run"),
+    source=Source(
+        "third_party",
+        "arXiv:2311.08719, abstract; emergentmind.com/papers/2311.08719, a summary: cells by"
+        " locality-sensitive hashing, thoughts as relations of two entities; the hash is the"
+        " catalogue's row",
+    ),
+    deviations=(
+        "A thought is any line that the policy writes, not a relation of two entities.",
+        "The policy thinks about a turn before the next one, so that the last one costs nothing.",
+        "Thoughts merge by their cosine, not by the policy; it names what to forget.",
+        "The vector of a thought is that of its hashed words by default, of no trained model.",
+        "A recall may read several cells.",
+    ),
+    missing=("Dialogues with people's ratings, on which the paper is evaluated.",),
+    shown=(
+        "tests/core/test_thought_memory.py"
+        "::test_each_of_100_random_vectors_in_8_cells_is_recalled_at_rank_1",
+        "tests/core/test_thought_memory.py::test_a_merge_of_near_duplicates_leaves_the_later_one",
+        "docs/answer_time.md#remembered-thoughts",
+    ),
+)
