@@ -71,7 +71,9 @@ def _check_context(field: str, strategy: TurnStrategy, recipe: Recipe) -> None:
     limit = None
     with suppress(ConfigError):
         limit = read_prompt_limit(recipe.policy)
-    for part in parts if limit else ():
+    if not limit:
+        return
+    for part in parts:
         if problem := _context_problem(part, limit):
             raise ConfigError(f"{field}: {problem}")
 

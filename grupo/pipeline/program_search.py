@@ -226,6 +226,6 @@ PAPER = Paper(
     shown=(
         "tests/pipeline/test_program_search.py"
         "::test_the_best_of_five_rules_is_chosen_in_more_than_99_percent_of_seeds",
-        "docs/pipelines_shown.md#cogex",
+        "docs/answer_time.md#one-program-for-all-tasks",
     ),
 )

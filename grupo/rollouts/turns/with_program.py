@@ -8,7 +8,7 @@ from grupo.core.interfaces import Actor, TurnStrategy, single_response
 from grupo.core.ranges import NonEmptyString
 from grupo.core.types import Observation, Rollout
 from grupo.rollouts.turns.private_context import answer_to_prompt, task_text, with_task_text
-from grupo.util.errors import ConfigError
+from grupo.util.errors import ConfigError, suggest
 from grupo.util.user_paths import parse_path
 
 FORM = "{program}\n\n{task}"
@@ -30,7 +30,7 @@ class WithProgram:
 
     Raises:
         ConfigError: The form lacks a placeholder, or has one without a value. By `check`: the file
-            cannot be read, or it has no text.
+            is missing, is no text, or is empty.
     """
 
     file: NonEmptyString
@@ -41,13 +41,18 @@ class WithProgram:
         check_form("WithProgram.form", self.form, PLACEHOLDERS)
 
     def check(self) -> None:
-        """Raises `ConfigError` if the file cannot be read, or has no text."""
+        """Raises `ConfigError` if the file is missing, is no text, or is empty."""
         self.given()
 
     def given(self) -> "GivenProgram":
         """The same strategy with the text of the file, without white space around it."""
+        path = parse_path(self.file)
+        if not path.is_file():
+            siblings = sorted(file.name for file in path.parent.glob("*") if file.is_file())
+            hint = suggest(path.name, siblings)
+            raise ConfigError(f"WithProgram.file: There is no file {self.file}. {hint}")
         try:
-            program = parse_path(self.file).read_text(encoding="utf-8").strip()
+            program = path.read_text(encoding="utf-8").strip()
         except (OSError, UnicodeDecodeError) as error:
             raise ConfigError(
                 f"WithProgram.file: {self.file!r} cannot be read: {error}."

@@ -50,6 +50,7 @@ PIPELINE_DATA: dict[str, Any] = {
     "stages": [
         {"name": "sft", "recipe": RECIPE_DATA},
         {"type": "SurveyStage", "name": "survey", "recipe": RECIPE_DATA, "attempts": 2},
+        {"type": "ProgramStage", "name": "rules", "recipe": RECIPE_DATA, "items": 2},
         {"name": "rl", "recipe": RECIPE_DATA, "start": {"sft": 0.5, "survey": 0.5}},
         {"name": "more", "recipe": RECIPE_DATA, "start": "sft"},
         {"type": "ExportStage", "name": "out", "start": "rl"},

@@ -94,12 +94,14 @@ from grupo.rollouts.turns import (
     ForcedStart,
     LentThought,
     MonteCarlo,
+    Remembered,
     Revised,
     Shown,
     ShuffledOptions,
     Templates,
     ThinkingBudget,
     Vote,
+    WithProgram,
 )
 from grupo.rollouts.turns.associations import Association
 from grupo.toy.multi_turn_lm import MultiTurnDemonstrations
@@ -136,6 +138,7 @@ TURN_STRATEGIES = {
     "ForcedStart": GroupSampler(2, ForcedStart(",")),
     "LentThought": GroupSampler(2, LentThought(ask="{task}", start="", end=".")),
     "MonteCarlo": GroupSampler(2, MonteCarlo(3, 2, 2, 6, ",", associate=associated)),
+    "Remembered": GroupSampler(2, Remembered(2, thought_tokens=4)),
     "Revised": GroupSampler(
         2, Revised(2, guide="{task} {answer}", stop="{task} {answer}", ask="{task}{answer}{guide}")
     ),
@@ -144,6 +147,7 @@ TURN_STRATEGIES = {
     "Templates": GroupSampler(2, Templates(("{task}", "{task}!"))),
     "ThinkingBudget": GroupSampler(2, ThinkingBudget(4, 3, STOP)),
     "Vote": GroupSampler(2, Vote(2)),
+    "WithProgram": GroupSampler(2, WithProgram(EXAMPLES)),
 }
 GUIDED = {"StepBeam", "ValueGuided"}  # they read heads: tests/models/test_guided_turns.py
 UNSAMPLED = (

@@ -48,13 +48,16 @@ def test_of_a_chat_the_users_last_message_has_it():
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        (None, r"WithProgram\.file: '.*p\.txt' cannot be read: .*No such file"),
-        (b" \n", r"WithProgram\.file: '.*p\.txt' is empty\. Allowed: some text"),
-        (b"\xff\xfe\xff", r"WithProgram\.file: '.*p\.txt' cannot be read: .*utf-8"),
+        (
+            None,
+            r"WithProgram\.file: There is no file .*\. Did you mean 'program\.txt'",
+        ),
+        (b" \n", r"WithProgram\.file: '.*programm\.txt' is empty\. Allowed: some text"),
+        (b"\xff\xfe\xff", r"WithProgram\.file: '.*programm\.txt' cannot be read: .*utf-8"),
     ],
 )
-def test_a_file_without_a_program_is_named_before_the_run(text, message, tmp_path):
-    path = tmp_path / "p.txt"
+def test_a_file_without_a_program_is_named_before_the_run(text, message, tmp_path, program):
+    path = tmp_path / "programm.txt"
     if text is not None:
         path.write_bytes(text)
     with pytest.raises(ConfigError, match=message):
