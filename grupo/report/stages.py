@@ -16,6 +16,7 @@ from grupo.report.step_line import format_duration
 from grupo.rollouts.eval_scores import metric_value
 from grupo.storage.pipeline_dirs import StageFolder, stage_folders
 
+WRITTEN = {"ExportStage": "exported model", "ProgramStage": "program"}  # by stages of other kinds
 COLUMNS = ("stage", "work", "start", "steps", "before", "after", "tokens", "time", "state")
 ARGUMENTS = re.compile(r"\([^()]*\)")
 
@@ -104,9 +105,10 @@ def _line(stage: StageFolder, before: str, state: str, *, several: bool) -> Stag
 
 
 def _work(data: Mapping[str, Any], summary: Mapping[str, Any]) -> str:
-    """The loss of a method without its arguments, or the rows of a data set."""
-    if str(data["component"]).endswith(":ExportStage"):
-        return "exported model"
+    """The loss of a method without its arguments, or what a stage writes."""
+    written = WRITTEN.get(str(data["component"]).rpartition(":")[2])
+    if written:
+        return written
     if "attempts" in data:
         return f"{summary['rows']:,} rows" if "rows" in summary else "rows"
     loss = as_code(data["recipe"]["method"]["loss"])

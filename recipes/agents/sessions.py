@@ -23,6 +23,8 @@ REMARKS = (
 ACKNOWLEDGED = "fine ."
 QUESTION = "what has {name} ?"
 FACT = "{name} has {animal} ."
+CHAT_QUESTION = "Which animal does {name} have? Reply with one word."
+CHAT_FACT = "{name} has a {animal}."
 
 
 class Sessions:
@@ -59,13 +61,13 @@ def named(text: str) -> str:
     return next((word for word in words(text) if word in ANIMALS), "")
 
 
-def fact(name: str, animal: str) -> str:
+def fact(name: str, animal: str, form: str = FACT) -> str:
     """A fact.
 
     >>> fact("bako", "owl")
     'bako has owl .'
     """
-    return FACT.format(name=name, animal=animal)
+    return form.format(name=name, animal=animal)
 
 
 def session(said: str, rng: random.Random) -> str:
@@ -75,7 +77,15 @@ def session(said: str, rng: random.Random) -> str:
     return " ".join(sentences)
 
 
-def visits(first: int, count: int, sessions: int = 16, questions: int = 6) -> Iterator[Task]:
+def visits(
+    first: int,
+    count: int,
+    sessions: int = 16,
+    questions: int = 6,
+    *,
+    said: str = FACT,
+    asked: str = QUESTION,
+) -> Iterator[Task]:
     """Tasks: facts about different people, of which some change, then questions.
 
     Args:
@@ -83,6 +93,8 @@ def visits(first: int, count: int, sessions: int = 16, questions: int = 6) -> It
         count: Number of tasks.
         sessions: Number of sessions, a quarter of which change an earlier fact.
         questions: Number of questions, about different people.
+        said: Form of a fact.
+        asked: Form of a question.
     """
     for number in range(first, first + count):
         rng = random.Random(f"sessions {number}")
@@ -91,10 +103,10 @@ def visits(first: int, count: int, sessions: int = 16, questions: int = 6) -> It
         facts = [(name, rng.choice(ANIMALS)) for name in names]
         facts += [(name, rng.choice(ANIMALS)) for name in changed]
         known = dict(facts)
-        asked = rng.sample(names, questions)
+        people = rng.sample(names, questions)
         columns = {
-            "sessions": [session(fact(*pair), rng) for pair in facts],
-            "questions": [QUESTION.format(name=name) for name in asked],
-            "answers": [known[name] for name in asked],
+            "sessions": [session(fact(*pair, said), rng) for pair in facts],
+            "questions": [asked.format(name=name) for name in people],
+            "answers": [known[name] for name in people],
         }
         yield Task(f"sessions {number}", columns["sessions"][0], columns=columns)

@@ -24,7 +24,8 @@ import typer
 from sessions import (
     ACKNOWLEDGED,
     ANIMALS,
-    FACT,
+    CHAT_FACT,
+    CHAT_QUESTION,
     NAMES,
     QUESTION,
     REMARKS,
@@ -33,6 +34,7 @@ from sessions import (
     session,
     visits,
 )
+from transformers import LlamaConfig, LlamaForCausalLM
 
 from grupo.core.component import component
 from grupo.core.interfaces import Actor, TurnStrategy, single_response
@@ -57,8 +59,9 @@ from grupo.util.console import print_line
 ENV = MultiTurn(Sessions, max_turns=64)
 THINK = "{thoughts}\n{task}\n{answer}\nnote : "
 PROMPT = "{thoughts}\n{task}\n"
-ARCHITECTURE = LlamaArchitecture(64, 192, 2, 4, 192, 0.08)
-SETS, TASKS, STEPS = 8, 12, 1200
+ANSWER = "{} {} ."
+ARCHITECTURE = LlamaArchitecture(64, 192, 2, 2, 160, 0.08)
+SETS, TASKS, STEPS = 8, 12, 500
 MOST_LINES = 6  # of a prompt in the training of the toy model
 
 
@@ -89,7 +92,7 @@ def example(number: int) -> Task:
     lines, known = context_lines(rng)
     said = fact(rng.choice(NAMES), rng.choice(ANIMALS))
     task = session(said, rng)
-    kind = number % 4
+    kind = number % 6
     if kind == 0:
         prompt = PROMPT.format(thoughts=lines, task=task) if lines else task
         return Task(str(number), prompt, ACKNOWLEDGED)
@@ -100,7 +103,7 @@ def example(number: int) -> Task:
     name = rng.choice(list(known)) if is_known else rng.choice(NAMES)
     question = QUESTION.format(name=name)
     prompt = PROMPT.format(thoughts=lines, task=question) if lines else question
-    return Task(str(number), prompt, f"{known.get(name) or rng.choice(ANIMALS)} .")
+    return Task(str(number), prompt, ANSWER.format(name, known.get(name) or rng.choice(ANIMALS)))
 
 
 def context_lines(rng: random.Random) -> tuple[str, Mapping[str, str]]:
@@ -117,10 +120,12 @@ def context_lines(rng: random.Random) -> tuple[str, Mapping[str, str]]:
 def save_model(folder: Path, steps: int = STEPS) -> Path:
     """Train the toy model, and return its folder."""
     tasks = [example(number) for number in range(32 * min(steps, 400))]
-    texts = [*map(str, REMARKS), ACKNOWLEDGED, THINK, QUESTION]
-    texts += [FACT.format(name=n, animal=a) for n in NAMES for a in ANIMALS]
-    texts += [str(task.prompt) for task in tasks[:400]]
-    ARCHITECTURE.save_untrained(folder / "start", word_tokenizer(texts))
+    pairs = [(name, animal) for name in NAMES for animal in ANIMALS]
+    texts = [*REMARKS, ACKNOWLEDGED, THINK, QUESTION, *(ANSWER.format(*pair) for pair in pairs)]
+    facts = {fact(*pair): pair for pair in pairs}
+    tokenizer = word_tokenizer(texts, facts)
+    ARCHITECTURE.save_untrained(folder / "start", tokenizer)
+    with_embedded_facts(folder / "start", tokenizer.get_vocab(), facts)
 
     def answer(task: Task) -> Sequence[str]:
         return [str(task.reference_answer)]
@@ -128,6 +133,28 @@ def save_model(folder: Path, steps: int = STEPS) -> Path:
     recipe = demonstration_recipe(folder / "start", tasks, answer, steps=steps)
     trained(recipe).policy.export(folder / "model")
     return folder / "model"
+
+
+def with_embedded_facts(
+    folder: Path, token: Mapping[str, int], facts: Mapping[str, tuple[str, str]]
+) -> None:
+    """Let the embedding of a fact, one token, begin as the sum of its name's and its animal's.
+
+    The fact about a name is then found within some hundred steps.
+
+    Args:
+        folder: The untrained model, which is changed.
+        token: The number of each token.
+        facts: Name and animal of each fact.
+    """
+    tied = LlamaForCausalLM.from_pretrained(folder)
+    model = LlamaForCausalLM(LlamaConfig.from_pretrained(folder, tie_word_embeddings=False))
+    model.load_state_dict(tied.state_dict())
+    with torch.no_grad():
+        embedding = model.model.embed_tokens.weight
+        for text, (name, animal) in facts.items():
+            embedding[token[text]] = embedding[token[f"{name} "]] + embedding[token[f"{animal} "]]
+    model.save_pretrained(folder)
 
 
 def memory(**fields: int) -> Remembered:
@@ -189,7 +216,7 @@ def toy_table(folder: Path) -> Iterator[str]:
 def chat_lines(model: str) -> Iterator[str]:
     """A JSON line for each arm of a chat model, on two short tasks."""
     policy = CausalLM(model, max_new_tokens=12, apply_chat_template=True).build()
-    tasks = list(visits(0, 2, sessions=4, questions=2))
+    tasks = list(visits(0, 2, 4, 2, said=CHAT_FACT, asked=CHAT_QUESTION))
     arms = {
         "memory, one cell": Remembered(2, 1, 1, thought_tokens=16),
         "memory, 8 cells, 2 probes": Remembered(2, 8, 2, thought_tokens=16),

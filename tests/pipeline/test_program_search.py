@@ -23,6 +23,7 @@ from grupo.pipeline.program_search import (
 )
 from grupo.pipeline.program_stage import PROGRAM_FILE
 from grupo.pipeline.validate import check_pipeline
+from grupo.report.stages import stage_lines
 from grupo.rollouts.turns import WithProgram
 from grupo.util.errors import ConfigError
 from tests.helpers.pipelines import short
@@ -211,9 +212,7 @@ def test_bad_fields_are_refused(fields, message):
 
 def test_too_few_tasks_are_refused_before_any_stage(model):
     stage = ProgramStage("p", short(model), programs=4, items=50, write="{task}")
-    message = (
-        r"p: ProgramStage\.items: 50\. Programs are written for 4 of \d+ .*: at most \d+"
-    )
+    message = r"p: ProgramStage\.items: 50\. Programs are written for 4 of \d+ .*: at most \d+"
     with pytest.raises(ConfigError, match=message):
         check_pipeline(Pipeline((stage,)))
 
@@ -249,5 +248,8 @@ def test_the_stage_writes_the_program_and_all_scores_and_the_strategy_reads_it(m
     longest = recipe.policy.max_new_tokens
     assert 0 < summary["tokens"] <= (3 + 3 * 4) * longest
     assert summary["read_tokens"] > 0
+    assert [(line.stage, line.work, line.state) for line in stage_lines(root)] == [
+        ("p", "program", "done")
+    ]
     strategy = WithProgram(str(root / "p" / PROGRAM_FILE))
     assert strategy.given().program == chosen["text"].strip()
