@@ -10,11 +10,12 @@ from dataclasses import dataclass, replace
 from statistics import fmean
 
 from grupo.core.forms import fill, placeholders
-from grupo.core.interfaces import Actor
+from grupo.core.interfaces import Actor, EnvSpec
 from grupo.core.paper import Paper, Source
 from grupo.core.response_use import generation_only
 from grupo.core.types import Observation, RewardResult, Rollout, Task
 from grupo.core.usage import count_external_usage
+from grupo.core.validation import PromptLimit
 from grupo.distributed.base import Ranks
 from grupo.distributed.exchange import exchange_json, sum_counts
 from grupo.distributed.phase import Phase
@@ -26,6 +27,8 @@ from grupo.rollouts.turns.private_context import task_text, with_task_text
 from grupo.rollouts.turns.with_program import GivenProgram
 from grupo.util.exit_codes import EXIT_FAILED, CommandError
 from grupo.util.rng import derive_key
+
+NO_ROOM = "the program leaves no room for an answer"  # `problem` of a `ScoredProgram`
 
 
 class NoProgramError(CommandError):
@@ -96,7 +99,13 @@ class WritingEnv:
 
 
 def search_programs(
-    recipe: Recipe, inputs: SamplingInputs, num_programs: int, write: str, form: str, ranks: Ranks
+    recipe: Recipe,
+    inputs: SamplingInputs,
+    *,
+    num_programs: int,
+    write: str,
+    form: str,
+    ranks: Ranks,
 ) -> ProgramSearch:
     """Write programs for the first tasks, try each on all other tasks, and choose one.
 
@@ -120,8 +129,11 @@ def search_programs(
         texts = _written_programs(actor.fork("write"), written_for, write, ranks)
         different = [text for text in dict.fromkeys(texts) if text]
         greedy = actor.fork("try").with_sampling(top_k=1)
+        limit = inputs.policy.prompt_limit
         programs = [
-            _scored_program(greedy, recipe, inputs, tried_on, GivenProgram(text, form), ranks)
+            ScoredProgram(text, problem=NO_ROOM)
+            if limit and not _fits(limit, GivenProgram(text, form), tried_on)
+            else _scored_program(greedy, recipe.env, tried_on, GivenProgram(text, form), ranks)
             for text in different
         ]
     own = [actor.generated_tokens, actor.read_tokens, usage]
@@ -147,20 +159,17 @@ def _written_programs(
     return [group.rollouts[0].text.strip() for group in groups]
 
 
+def _fits(limit: PromptLimit, given: GivenProgram, tasks: Sequence[Task]) -> bool:
+    """Whether a program leaves room for an answer to each task."""
+    prompts = (replace(task, prompt=given.prompt(task.prompt)) for task in tasks)
+    return not any(limit.describe_excess(task) for task in prompts)
+
+
 def _scored_program(
-    actor: Actor,
-    recipe: Recipe,
-    inputs: SamplingInputs,
-    tasks: Sequence[Task],
-    given: GivenProgram,
-    ranks: Ranks,
+    actor: Actor, env: EnvSpec, tasks: Sequence[Task], given: GivenProgram, ranks: Ranks
 ) -> ScoredProgram:
     """A program with the mean reward of the answers to all tasks."""
-    limit = inputs.policy.prompt_limit
-    prompts = [replace(task, prompt=given.prompt(task.prompt)) for task in tasks]
-    if limit and any(map(limit.describe_excess, prompts)):
-        return ScoredProgram(given.program, problem="the program leaves no room for an answer")
-    groups = sample_groups(actor, recipe.env, _single(tasks), GroupSampler(1, given), ranks)
+    groups = sample_groups(actor, env, _single(tasks), GroupSampler(1, given), ranks)
     rollouts = [group.rollouts[0] for group in groups]
     rewards = [rollout.reward for rollout in rollouts if not rollout.error]
     problem = next((rollout.error for rollout in rollouts if rollout.error), "")

@@ -95,7 +95,14 @@ class ProgramStage:
         recipe = with_tool_formats(recipe)
         with sampling_inputs(recipe, self.programs + self.items, callback, ranks) as inputs:
             self.check_tasks(inputs.tasks)  # prompts that are too long may have been dropped
-            search = search_programs(recipe, inputs, self.programs, self.write, self.form, ranks)
+            search = search_programs(
+                recipe,
+                inputs,
+                num_programs=self.programs,
+                write=self.write,
+                form=self.form,
+                ranks=ranks,
+            )
         if ranks.rank:  # the pipeline lets the other ranks wait for rank 0 after `run`
             return
         summary = {"seed": recipe.seed, "items": self.items, **_summary_data(search)}

@@ -90,7 +90,8 @@ def searched(next_letter=emulates, num_programs=5, num_items=50, prompt_limit=No
     tasks = [Task(str(i), str(i), str(i)) for i in range(num_programs + num_items)]
     recipe = TOML_RECIPE.replace(env=Answers())
     inputs = SamplingInputs(policy, tasks)
-    return search_programs(recipe, inputs, num_programs, WRITE, FORM, SINGLE_RANK), policy
+    fields = {"num_programs": num_programs, "write": WRITE, "form": FORM}
+    return search_programs(recipe, inputs, **fields, ranks=SINGLE_RANK), policy
 
 
 def test_each_program_is_scored_on_all_items_and_the_best_is_chosen():
