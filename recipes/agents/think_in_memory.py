@@ -34,7 +34,7 @@ from sessions import (
     session,
     visits,
 )
-from transformers import LlamaConfig, LlamaForCausalLM
+from transformers import LlamaForCausalLM
 
 from grupo.core.component import component
 from grupo.core.interfaces import Actor, TurnStrategy, single_response
@@ -61,7 +61,7 @@ THINK = "{thoughts}\n{task}\n{answer}\nnote : "
 PROMPT = "{thoughts}\n{task}\n"
 ANSWER = "{} {} ."
 ARCHITECTURE = LlamaArchitecture(64, 192, 2, 2, 160, 0.08)
-SETS, TASKS, STEPS = 8, 12, 500
+SETS, TASKS, STEPS = 8, 12, 700
 MOST_LINES = 6  # of a prompt in the training of the toy model
 
 
@@ -92,7 +92,7 @@ def example(number: int) -> Task:
     lines, known = context_lines(rng)
     said = fact(rng.choice(NAMES), rng.choice(ANIMALS))
     task = session(said, rng)
-    kind = number % 6
+    kind = number % 5
     if kind == 0:
         prompt = PROMPT.format(thoughts=lines, task=task) if lines else task
         return Task(str(number), prompt, ACKNOWLEDGED)
@@ -147,9 +147,7 @@ def with_embedded_facts(
         token: The number of each token.
         facts: Name and animal of each fact.
     """
-    tied = LlamaForCausalLM.from_pretrained(folder)
-    model = LlamaForCausalLM(LlamaConfig.from_pretrained(folder, tie_word_embeddings=False))
-    model.load_state_dict(tied.state_dict())
+    model = LlamaForCausalLM.from_pretrained(folder)
     with torch.no_grad():
         embedding = model.model.embed_tokens.weight
         for text, (name, animal) in facts.items():
