@@ -63,6 +63,7 @@ ANSWER = "{} {} ."
 ARCHITECTURE = LlamaArchitecture(64, 192, 2, 2, 160, 0.08)
 SETS, TASKS, STEPS = 8, 12, 700
 MOST_LINES = 6  # of a prompt in the training of the toy model
+CUTS = (1, 2, 3, 4, 6)  # earlier turns
 
 
 @component
@@ -162,7 +163,7 @@ def memory(**fields: int) -> Remembered:
 
 def strategies() -> Mapping[str, TurnStrategy]:
     """The arms of the table."""
-    cut = {f"cut to {n}": CutContext(n) for n in range(7)}
+    cut = {f"cut to {n}": CutContext(n) for n in CUTS}
     return {
         "memory, one cell": memory(cells=1, probes=1),
         "memory, 8 cells, 1 probe": memory(cells=8, probes=1),
@@ -187,7 +188,7 @@ def equal_cut(runs: Mapping[str, Sequence[Mapping[str, float]]], arm: str) -> st
     """The cut context of fewest sessions that has at least as many tokens as an arm."""
     means = {name: fmean(run["tokens"] for run in values) for name, values in runs.items()}
     enough = [name for name in runs if name.startswith("cut") and means[name] >= means[arm]]
-    return min(enough, key=means.__getitem__) if enough else f"cut to {MOST_LINES}"
+    return min(enough, key=means.__getitem__) if enough else f"cut to {CUTS[-1]}"
 
 
 def toy_table(folder: Path) -> Iterator[str]:

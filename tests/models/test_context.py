@@ -10,6 +10,7 @@ import torch
 from grupo.core.types import Response, Rollout
 from grupo.models.causal_actor import CausalActor
 from grupo.models.causal_policy import CausalPolicy
+from grupo.rollouts.turns import Remembered
 from grupo.util.event_loop import run_coroutine
 from tests.helpers.tiny_lm import batch_of, build_cached
 
@@ -133,6 +134,24 @@ def test_restarted_context_carries_first_and_last_tokens(policy):
     assert carried(2, 1) == (*items[:1], *items[-2:])
     assert carried(0, 2) == items[:2]
     assert carried(4, 4) == items  # no token twice
+
+
+def test_turns_with_remembered_thoughts_are_samples_in_contexts_of_their_own(policy):
+    strategy = Remembered(2, 1, 1, thought_tokens=6, think="{thoughts}{task}{answer}")
+
+    async def work() -> Rollout:
+        actor, rollout = policy.actor(3).with_stop(max_new_tokens=3), Rollout()
+        for observation in (QUESTION, "Why?", "Would you?"):
+            rollout = await strategy(actor, rollout, observation)
+        return rollout
+
+    rollout = run(work())
+    assert rollout.notes
+    batch = batch_of(policy, [rollout])
+    assert batch.rollout.tolist() == [0, 0, 0]  # a row for each turn
+    assert batch.mask.sum(1).tolist() == [3, 3, 3]
+    assert not batch.signals["off_context"].any()
+    assert_logp_matches(policy, rollout)
 
 
 def test_truncated_rollouts_continue(policy):
