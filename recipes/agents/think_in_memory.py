@@ -7,9 +7,9 @@ python recipes/agents/think_in_memory.py FOLDER                    # the table o
 python recipes/agents/think_in_memory.py FOLDER --model smollm2    # a chat model, two short tasks
 
 Named before the first run: `right`, the share of right answers, and all generated and read tokens
-of a task, private ones included, on 8 sets of 12 tasks. The memory of one cell is compared with the
-cut context of fewest sessions that has at least as many tokens, paired by set. 8 cells with 1 and 2
-probes, against one cell, show what the hash loses.
+of a task, private ones included, on 8 sets of 6 tasks with 6 questions each. The memory of one cell
+is compared with the cut context of fewest sessions that has at least as many tokens, paired by set.
+8 cells with 1 and 2 probes, against one cell, show what the hash loses.
 """
 
 import json
@@ -61,7 +61,7 @@ THINK = "{thoughts}\n{task}\n{answer}\nnote : "
 PROMPT = "{thoughts}\n{task}\n"
 ANSWER = "{} {} ."
 ARCHITECTURE = LlamaArchitecture(64, 192, 2, 2, 160, 0.08)
-SETS, TASKS, STEPS = 8, 12, 700
+SETS, TASKS, STEPS = 8, 6, 700
 MOST_LINES = 6  # of a prompt in the training of the toy model
 CUTS = (1, 2, 3, 4, 6)  # earlier turns
 
@@ -203,7 +203,7 @@ def toy_table(folder: Path) -> Iterator[str]:
         tasks = list(visits(TASKS * seed, TASKS))
         for name, strategy in strategies().items():
             runs.setdefault(name, []).append(measured(policy, tasks, strategy, seed))
-    (folder / "toy.json").write_text(json.dumps(runs))
+        (folder / "toy.json").write_text(json.dumps(runs))
     exact = "memory, one cell"
     yield paired_table(runs, ["right", "tokens", "generated", "read"], equal_cut(runs, exact))
     yield paired_table({name: runs[name] for name in runs if "cell" in name}, ["right"], exact)
