@@ -165,8 +165,8 @@ def strategies() -> Mapping[str, TurnStrategy]:
     """The arms of the table."""
     cut = {f"cut to {n}": CutContext(n) for n in CUTS}
     return {
-        "memory, one cell": memory(cells=1, probes=1),
-        "memory, 8 cells, 1 probe": memory(cells=8, probes=1),
+        "memory, one cell": memory(),
+        "memory, 8 cells, 1 probe": memory(cells=8),
         "memory, 8 cells, 2 probes": memory(cells=8, probes=2),
         **cut,
     }
@@ -217,7 +217,7 @@ def chat_lines(model: str) -> Iterator[str]:
     policy = CausalLM(model, max_new_tokens=12, apply_chat_template=True).build()
     tasks = list(visits(0, 2, 4, 2, said=CHAT_FACT, asked=CHAT_QUESTION))
     arms = {
-        "memory, one cell": Remembered(2, 1, 1, thought_tokens=16),
+        "memory, one cell": Remembered(2, thought_tokens=16),
         "memory, 8 cells, 2 probes": Remembered(2, 8, 2, thought_tokens=16),
         "cut to 1": CutContext(1),
         "cut to 4": CutContext(4),

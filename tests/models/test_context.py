@@ -137,7 +137,7 @@ def test_restarted_context_carries_first_and_last_tokens(policy):
 
 
 def test_turns_with_remembered_thoughts_are_samples_in_contexts_of_their_own(policy):
-    strategy = Remembered(2, 1, 1, thought_tokens=6, think="{thoughts}{task}{answer}")
+    strategy = Remembered(2, thought_tokens=6, think="{thoughts}{task}{answer}")
 
     async def work() -> Rollout:
         actor, rollout = policy.actor(3).with_stop(max_new_tokens=3), Rollout()

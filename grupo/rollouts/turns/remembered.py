@@ -46,7 +46,7 @@ class Remembered:
 
     Args:
         count: Largest number of recalled thoughts.
-        cells: Number of cells, 1 or even. With 1 each recall compares all thoughts.
+        cells: Number of cells, 1 or even. With 1 each recall compares all thoughts, and finds most.
         probes: Number of cells that a recall reads: more find more.
         cell_size: Largest number of thoughts in a cell, beyond which the oldest is forgotten.
         merge_at: Cosine from which a thought takes the place of an earlier one.
@@ -64,8 +64,8 @@ class Remembered:
     """
 
     count: PositiveInt = 4
-    cells: PositiveInt = 8
-    probes: PositiveInt = 2
+    cells: PositiveInt = 1
+    probes: PositiveInt = 1
     cell_size: PositiveInt = 64
     merge_at: PositiveProbability = 0.9
     thought_tokens: PositiveInt = 48
@@ -165,7 +165,8 @@ PAPER = Paper(
         "The policy thinks about a turn before the next one, so that the last one costs nothing.",
         "Thoughts merge by their cosine, not by the policy; it names what to forget.",
         "The vector of a thought is that of its hashed words by default, of no trained model.",
-        "A recall may read several cells.",
+        "All thoughts are in one cell by default, and a recall may read several cells: the hash loses"
+        " thoughts, docs/answer_time.md.",
     ),
     missing=("Dialogues with people's ratings, on which the paper is evaluated.",),
     shown=(
