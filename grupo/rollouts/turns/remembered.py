@@ -165,8 +165,8 @@ PAPER = Paper(
         "The policy thinks about a turn before the next one, so that the last one costs nothing.",
         "Thoughts merge by their cosine, not by the policy; it names what to forget.",
         "The vector of a thought is that of its hashed words by default, of no trained model.",
-        "All thoughts are in one cell by default, and a recall may read several cells: the hash loses"
-        " thoughts, docs/answer_time.md.",
+        "All thoughts are in one cell by default, as the hash loses thoughts; a recall may read"
+        " several cells.",
     ),
     missing=("Dialogues with people's ratings, on which the paper is evaluated.",),
     shown=(
