@@ -11,11 +11,11 @@ from grupo.core.interfaces import EnvSpec, TurnStrategy, env_without_placement
 from grupo.core.requires import merged_provides
 from grupo.core.types import Task
 from grupo.envs import RewardTerm
-from grupo.models.multi_policy_spec import RolePolicy
+from grupo.models.multi_policy_spec import MultiPolicy, RolePolicy
 from grupo.recipe import Recipe
 from grupo.rewards.by_column import task_validators
 from grupo.rewards.choices import ByReward, Least
-from grupo.rollouts.turns import MonteCarlo, Vote
+from grupo.rollouts.turns import GroupThink, MonteCarlo, SteeredEntropy, Vote
 from grupo.rollouts.turns.choices import MostVoted
 from grupo.rollouts.turns.private_context import ReadsThoughts
 from grupo.util.errors import ConfigError, suggest
@@ -52,16 +52,18 @@ def check_strategy(field: str, strategy: TurnStrategy, recipe: Recipe) -> None:
         if isinstance(part, ByReward | Least):
             for validator in task_validators(part):
                 validator.validate_tasks([Task("choice", "")])
+    check_inside(field, strategy, recipe)
     _check_context(field, strategy, recipe)
 
 
 def _check_context(field: str, strategy: TurnStrategy, recipe: Recipe) -> None:
-    """Raise `ConfigError` for thoughts, or an answer of a search tree, beyond the model's context.
+    """Raise `ConfigError` for thoughts, thinkers or search trees beyond the model's context.
 
     A model that cannot be read, such as a toy model before its training, is not checked: who loads
     it says what is wrong.
     """
-    parts = [part for part in walk(strategy) if isinstance(part, ReadsThoughts | MonteCarlo)]
+    kinds = ReadsThoughts | MonteCarlo | GroupThink
+    parts = [part for part in walk(strategy) if isinstance(part, kinds)]
     if not parts:
         return
     from grupo.models.prompt_limit import read_prompt_limit  # imports transformers
@@ -79,6 +81,13 @@ def _check_context(field: str, strategy: TurnStrategy, recipe: Recipe) -> None:
                 f" {limit.context_length:,}, with the prompt. Allowed: a product of max_steps and"
                 f" max_step_tokens below {limit.context_length:,}."
             )
+        if isinstance(part, GroupThink) and part.n * limit.max_new_tokens >= limit.context_length:
+            raise ConfigError(
+                f"{field}: {to_code(part)}, whose thinkers have blocks of {limit.max_new_tokens:,}"
+                f" tokens, {part.n * limit.max_new_tokens:,} in all; the model's context has"
+                f" {limit.context_length:,}, with the prompt. Allowed: a product of n and the"
+                f" policy's max_new_tokens below {limit.context_length:,}."
+            )
         if isinstance(part, ReadsThoughts) and part.private_tokens >= limit.room:
             raise ConfigError(
                 f"{field}: {type(part).__name__} may put {part.private_tokens:,} tokens of thoughts"
@@ -86,6 +95,33 @@ def _check_context(field: str, strategy: TurnStrategy, recipe: Recipe) -> None:
                 f" {limit.max_new_tokens:,}, leaves {limit.room:,}. Ask for fewer or shorter"
                 " thoughts."
             )
+
+
+def check_inside(field: str, root: object, recipe: Recipe) -> None:
+    """Raise `ConfigError` for a part that acts inside the model, of a policy that does not let it.
+
+    The policy that answers is the main one, if there are several.
+    """
+    parts = [part for part in walk(root) if isinstance(part, GroupThink | SteeredEntropy)]
+    if not parts:
+        return
+    from grupo.models.causal_lm import CausalLM  # imports transformers
+    from grupo.models.vision_lm import VisionLM
+
+    policy = recipe.policy
+    policy = policy.main_policy if isinstance(policy, MultiPolicy) else policy
+    problem = ""
+    if isinstance(policy, VisionLM):
+        problem = "reads pictures or sound"
+    elif not isinstance(policy, CausalLM):
+        problem = f"is a {type(policy).__name__}, no causal language model"
+    elif policy.engine:
+        problem = "generates by a vLLM server"
+    if problem:
+        raise ConfigError(
+            f"{field}: {type(parts[0]).__name__} acts inside the model, and the policy {problem}."
+            " Allowed: CausalLM(…), which generates in this process, without engine."
+        )
 
 
 def check_heads(field: str, root: object, recipe: Recipe) -> None:

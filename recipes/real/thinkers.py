@@ -1,0 +1,178 @@
+"""Group Think: lists of names by thinkers that read one another, against independent answers.
+
+Hsu et al., 2025, arXiv:2505.11107. Four thinkers list the members of a set, each with 48 tokens at
+most. Both arms have the same prompt, the same starts and the same tokens; the only difference is
+what a thinker reads: the texts of all, or its own.
+
+The table, fixed before the first run: for each list and arm, the number of different members that
+the four texts name together in their first 8, 16, 32 and 48 tokens, the share of mentions that
+name a member again, and the paired difference of the arms at 48 tokens over ATTEMPTS attempts with
+a bootstrap interval. Claim of the paper: thinkers name more at equal tokens, as they see what is
+named. This model was not trained to write beside others; no difference, or fewer, is a result.
+
+python recipes/real/thinkers.py FILE --model PATH      appends a line of each attempt to FILE
+"""
+
+import asyncio
+import json
+import re
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import typer
+
+from grupo.core.interfaces import Actor, single_response
+from grupo.core.response_use import generation_only
+from grupo.core.types import Response, Rollout
+from grupo.models.causal_policy import CausalPolicy
+from grupo.rollouts.turns import GroupThink
+from grupo.rollouts.turns.forced_start import append_forced
+from grupo.util.console import print_line
+from grupo.util.event_loop import run_coroutine
+from grupo.util.importing import load_module_file
+from grupo.util.rng import derive_key
+from grupo.util.statistics import bootstrap_interval
+
+TRAINING = load_module_file(Path(__file__).with_name("training.py"))
+THINKERS, ATTEMPTS = 4, 8
+TOKENS = (8, 16, 32, 48)
+START = "\n\nWriter {number}: "
+PROMPT = (
+    "Four writers list {what} together, at the same time. Each writes names alone, with commas"
+    " between them, and does not write a name that another writer has written."
+)
+
+
+def separate(text: str) -> tuple[str, ...]:
+    """The names in a text, divided by commas.
+
+    >>> separate("iron, gold")
+    ('iron', 'gold')
+    """
+    return tuple(name.strip() for name in text.split(","))
+
+
+LISTS = {
+    "states of the USA": separate(
+        "Alabama, Alaska, Arizona, Arkansas, California, Colorado, Connecticut, Delaware, Florida,"
+        " Georgia, Hawaii, Idaho, Illinois, Indiana, Iowa, Kansas, Kentucky, Louisiana, Maine,"
+        " Maryland, Massachusetts, Michigan, Minnesota, Mississippi, Missouri, Montana, Nebraska,"
+        " Nevada, New Hampshire, New Jersey, New Mexico, New York, North Carolina, North Dakota,"
+        " Ohio, Oklahoma, Oregon, Pennsylvania, Rhode Island, South Carolina, South Dakota,"
+        " Tennessee, Texas, Utah, Vermont, Virginia, Washington, West Virginia, Wisconsin, Wyoming"
+    ),
+    "countries of Europe": separate(
+        "Albania, Andorra, Austria, Belarus, Belgium, Bosnia, Bulgaria, Croatia, Cyprus, Czech,"
+        " Denmark, Estonia, Finland, France, Germany, Greece, Hungary, Iceland, Ireland, Italy,"
+        " Kosovo, Latvia, Liechtenstein, Lithuania, Luxembourg, Malta, Moldova, Monaco, Montenegro,"
+        " Netherlands, Macedonia, Norway, Poland, Portugal, Romania, Russia, San Marino, Serbia,"
+        " Slovakia, Slovenia, Spain, Sweden, Switzerland, Turkey, Ukraine, United Kingdom, Vatican"
+    ),
+    "chemical elements": separate(
+        "hydrogen, helium, lithium, beryllium, boron, carbon, nitrogen, oxygen, fluorine, neon,"
+        " sodium, magnesium, aluminum, silicon, phosphorus, sulfur, chlorine, argon, potassium,"
+        " calcium, titanium, chromium, manganese, iron, cobalt, nickel, copper, zinc, gallium,"
+        " arsenic, selenium, bromine, krypton, silver, cadmium, tin, iodine, xenon, tungsten,"
+        " platinum, gold, mercury, lead, radon, radium, uranium, plutonium"
+    ),
+}
+
+
+def mentions(text: str, names: Sequence[str]) -> list[str]:
+    """The names that a text mentions, in its order; of nested ones the longest.
+
+    >>> mentions("Iron, West Virginia, iron", ("iron", "Virginia", "West Virginia"))
+    ['iron', 'west virginia', 'iron']
+    """
+    longest_first = sorted(names, key=len, reverse=True)
+    pattern = "|".join(rf"\b{re.escape(name)}\b" for name in longest_first)
+    return [found.lower() for found in re.findall(pattern, text, re.IGNORECASE)]
+
+
+async def together(actor: Actor, prompt: str) -> list[Response]:
+    """The texts of thinkers that read one another."""
+    rollout = await GroupThink(THINKERS, START)(actor, Rollout(), prompt)
+    return [response for _, response in rollout.turns if response.in_loss]
+
+
+async def alone(actor: Actor, prompt: str) -> list[Response]:
+    """The texts of independent answers with the same starts."""
+
+    async def answer(number: int) -> Response:
+        text = START.format(number=number)
+        started = await append_forced(actor, Rollout(), prompt, text)
+        fork = actor.fork("writer", number)
+        return (await single_response(fork, started, "")).last_response
+
+    return list(await asyncio.gather(*map(answer, range(1, THINKERS + 1))))
+
+
+ARMS = {"together": together, "alone": alone}
+
+
+def attempt(policy: CausalPolicy, what: str, arm: str, number: int) -> dict[str, Any]:
+    """One attempt at a list: members named after each number of tokens, and what it costs."""
+    with generation_only():
+        actor = policy.actor(derive_key(0, what, number))
+    started = time.process_time()
+    responses = run_coroutine(ARMS[arm](actor, PROMPT.format(what=what)))
+    seconds = time.process_time() - started
+    texts = {
+        count: [policy.chat_tokenizer.decode(response.items[:count]) for response in responses]
+        for count in TOKENS
+    }
+    named = {n: [m for text in texts[n] for m in mentions(text, LISTS[what])] for n in TOKENS}
+    return {
+        "list": what,
+        "arm": arm,
+        "attempt": number,
+        "named": {str(n): len(set(found)) for n, found in named.items()},
+        "mentions": len(named[TOKENS[-1]]),
+        "generated": sum(actor.generated_tokens.values()),
+        "read": sum(actor.read_tokens.values()),
+        "cpu_seconds": round(seconds, 2),
+        "texts": texts[TOKENS[-1]],
+    }
+
+
+def table(lines: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """The rows of the table in the docstring, in Markdown."""
+    for what in LISTS:
+        rows = {arm: [x for x in lines if (x["list"], x["arm"]) == (what, arm)] for arm in ARMS}
+        for arm, found in rows.items():
+            named = [np.mean([x["named"][str(n)] for x in found]) for n in TOKENS]
+            last = [x["named"][str(TOKENS[-1])] for x in found]
+            again = 1 - sum(last) / max(1, sum(x["mentions"] for x in found))
+            cells = " | ".join(f"{x:.1f}" for x in named)
+            tokens = np.mean([x["generated"] for x in found])
+            yield f"| {what} | {arm} | {cells} | {again:.0%} | {tokens:.0f} |"
+        pairs = zip(
+            *([x["named"][str(TOKENS[-1])] for x in rows[arm]] for arm in ARMS), strict=True
+        )
+        differences = np.array([a - b for a, b in pairs], dtype=float)
+        low, high = bootstrap_interval([differences])
+        yield f"{what}: together less alone {differences.mean():+.1f} [{low:+.1f}, {high:+.1f}]"
+
+
+def main(
+    file: Annotated[Path, typer.Argument(help="Receives a JSON line for each attempt.")],
+    model: Annotated[str, typer.Option(help="Folder or name of a chat model.")] = TRAINING.MODEL,
+) -> None:
+    """Write each list together and alone, and print the table."""
+    policy = TRAINING.chat_model(model, TOKENS[-1]).build()
+    lines = []
+    for what in LISTS:
+        for number in range(ATTEMPTS):
+            for arm in ARMS:
+                lines.append(attempt(policy, what, arm, number))
+                with file.open("a") as appended:
+                    appended.write(json.dumps(lines[-1]) + "\n")
+    for line in table(lines):
+        print_line(line)
+
+
+if __name__ == "__main__":
+    typer.run(main)
