@@ -1,14 +1,14 @@
 """Group Think: lists of names by thinkers that read one another, against independent answers.
 
-Hsu et al., 2025, arXiv:2505.11107. Four thinkers list the members of a set, each with 48 tokens at
+Hsu et al., 2025, arXiv:2505.11107. Four thinkers name members of a set, each with 32 tokens at
 most. Both arms have the same prompt, the same starts and the same tokens; the only difference is
-what a thinker reads: the texts of all, or its own.
+what a thinker reads: the texts of all, or its own. The wording was chosen on independent answers.
 
-The table, fixed before the first run: for each list and arm, the number of different members that
-the four texts name together in their first 8, 16, 32 and 48 tokens, the share of mentions that
-name a member again, and the paired difference of the arms at 48 tokens over ATTEMPTS attempts with
-a bootstrap interval. Claim of the paper: thinkers name more at equal tokens, as they see what is
-named. This model was not trained to write beside others; no difference, or fewer, is a result.
+The table, fixed before the arms were compared: for each list and arm, the number of different
+members that the four texts name together in their first 8, 16 and 32 tokens, the share of mentions
+that name a member again, and the paired difference of the arms at 32 tokens over ATTEMPTS attempts
+with a bootstrap interval. Claim of the paper: thinkers name more at equal tokens, as they see what
+is named. This model was not trained to write beside others; no difference, or fewer, is a result.
 
 python recipes/real/thinkers.py FILE --model PATH      appends a line of each attempt to FILE
 """
@@ -18,6 +18,7 @@ import json
 import re
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -27,6 +28,7 @@ import typer
 from grupo.core.interfaces import Actor, single_response
 from grupo.core.response_use import generation_only
 from grupo.core.types import Response, Rollout
+from grupo.inference.sampling_params import Sampling
 from grupo.models.causal_policy import CausalPolicy
 from grupo.rollouts.turns import GroupThink
 from grupo.rollouts.turns.forced_start import append_forced
@@ -37,13 +39,10 @@ from grupo.util.rng import derive_key
 from grupo.util.statistics import bootstrap_interval
 
 TRAINING = load_module_file(Path(__file__).with_name("training.py"))
-THINKERS, ATTEMPTS = 4, 8
-TOKENS = (8, 16, 32, 48)
-START = "\n\nWriter {number}: "
-PROMPT = (
-    "Four writers list {what} together, at the same time. Each writes names alone, with commas"
-    " between them, and does not write a name that another writer has written."
-)
+THINKERS, ATTEMPTS, TEMPERATURE = 4, 6, 0.6
+TOKENS = (8, 16, 32)
+START = "\n\nList {number}:"
+PROMPT = "Name as many {what} as you can. Write the names only, with commas between them."
 
 
 def separate(text: str) -> tuple[str, ...]:
@@ -56,20 +55,19 @@ def separate(text: str) -> tuple[str, ...]:
 
 
 LISTS = {
-    "states of the USA": separate(
-        "Alabama, Alaska, Arizona, Arkansas, California, Colorado, Connecticut, Delaware, Florida,"
-        " Georgia, Hawaii, Idaho, Illinois, Indiana, Iowa, Kansas, Kentucky, Louisiana, Maine,"
-        " Maryland, Massachusetts, Michigan, Minnesota, Mississippi, Missouri, Montana, Nebraska,"
-        " Nevada, New Hampshire, New Jersey, New Mexico, New York, North Carolina, North Dakota,"
-        " Ohio, Oklahoma, Oregon, Pennsylvania, Rhode Island, South Carolina, South Dakota,"
-        " Tennessee, Texas, Utah, Vermont, Virginia, Washington, West Virginia, Wisconsin, Wyoming"
+    "animals": separate(
+        "ant, bear, bee, bird, buffalo, butterfly, camel, cat, cheetah, chicken, cow, crocodile,"
+        " deer, dog, dolphin, donkey, duck, eagle, elephant, fish, fox, frog, giraffe, goat,"
+        " gorilla, hippopotamus, horse, hyena, kangaroo, koala, leopard, lion, lizard, monkey,"
+        " mouse, octopus, otter, owl, panda, parrot, penguin, pig, rabbit, raccoon, rat,"
+        " rhinoceros, seal, shark, sheep, snake, spider, squirrel, tiger, turtle, whale, wolf,"
+        " zebra"
     ),
-    "countries of Europe": separate(
-        "Albania, Andorra, Austria, Belarus, Belgium, Bosnia, Bulgaria, Croatia, Cyprus, Czech,"
-        " Denmark, Estonia, Finland, France, Germany, Greece, Hungary, Iceland, Ireland, Italy,"
-        " Kosovo, Latvia, Liechtenstein, Lithuania, Luxembourg, Malta, Moldova, Monaco, Montenegro,"
-        " Netherlands, Macedonia, Norway, Poland, Portugal, Romania, Russia, San Marino, Serbia,"
-        " Slovakia, Slovenia, Spain, Sweden, Switzerland, Turkey, Ukraine, United Kingdom, Vatican"
+    "fruits": separate(
+        "apple, apricot, avocado, banana, blackberry, blueberry, cherry, coconut, cranberry, date,"
+        " fig, grape, grapefruit, guava, kiwi, lemon, lime, mango, melon, nectarine, olive, orange,"
+        " papaya, peach, pear, pineapple, plum, pomegranate, raspberry, strawberry, tangerine,"
+        " tomato, watermelon"
     ),
     "chemical elements": separate(
         "hydrogen, helium, lithium, beryllium, boron, carbon, nitrogen, oxygen, fluorine, neon,"
@@ -82,14 +80,15 @@ LISTS = {
 
 
 def mentions(text: str, names: Sequence[str]) -> list[str]:
-    """The names that a text mentions, in its order; of nested ones the longest.
+    """The names that a text mentions, also in the plural, in its order.
 
-    >>> mentions("Iron, West Virginia, iron", ("iron", "Virginia", "West Virginia"))
-    ['iron', 'west virginia', 'iron']
+    >>> mentions("Bears, grapefruit, bear", ("bear", "grape", "grapefruit"))
+    ['bear', 'grapefruit', 'bear']
     """
     longest_first = sorted(names, key=len, reverse=True)
-    pattern = "|".join(rf"\b{re.escape(name)}\b" for name in longest_first)
-    return [found.lower() for found in re.findall(pattern, text, re.IGNORECASE)]
+    names_pattern = "|".join(map(re.escape, longest_first))
+    found = re.findall(rf"\b({names_pattern})s?\b", text, re.IGNORECASE)
+    return [name.lower() for name in found]
 
 
 async def together(actor: Actor, prompt: str) -> list[Response]:
@@ -162,7 +161,8 @@ def main(
     model: Annotated[str, typer.Option(help="Folder or name of a chat model.")] = TRAINING.MODEL,
 ) -> None:
     """Write each list together and alone, and print the table."""
-    policy = TRAINING.chat_model(model, TOKENS[-1]).build()
+    spec = TRAINING.chat_model(model, TOKENS[-1])
+    policy = replace(spec, sampling=Sampling(TEMPERATURE)).build()
     lines = []
     for what in LISTS:
         for number in range(ATTEMPTS):
