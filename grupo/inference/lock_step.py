@@ -3,13 +3,18 @@
 Group Think, Hsu et al., 2025, arXiv:2505.11107.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import torch
+from jaxtyping import Float
+from torch import Tensor
 
 from grupo.core.decoding import LockStep
 from grupo.inference.base import Reply, Request
 from grupo.inference.read_prompt import PromptReader, ReadPrompt
+from grupo.kernels.packing.hf_attention import text_decoder
+from grupo.util.errors import ConfigError
 from grupo.util.rng import derive_key, uniform
 
 
@@ -45,7 +50,18 @@ def decode_in_lock_step(reader: PromptReader, request: Request, decoding: LockSt
     that the first continuation has the positions of an ordinary answer. Alone it has its tokens,
     too: the first random stream is that of the request. The last token of a continuation that has
     ended is not evaluated, as in ordinary decoding, and the others do not read it.
+
+    Raises:
+        ConfigError: The positions of the model are not rotary: tokens of other blocks would have
+            no distance.
     """
+    model = reader.backend.model
+    if not hasattr(text_decoder(model), "rotary_emb"):
+        raise ConfigError(
+            f"turn_strategy: its thinkers have blocks of positions, and those of"
+            f" {type(model).__name__} are not rotary. Allowed: a model with rotary positions, such"
+            " as Llama or Qwen."
+        )
     starts = decoding.starts
     longest = max(map(len, starts))
     room = (reader.stop_conditions.context_length - len(request.tokens)) // len(starts) - longest
@@ -74,26 +90,36 @@ def _generate(prompt: ReadPrompt, continuations: list[_Continuation], limit: int
     """Generates all continuations, of at most `limit` tokens each."""
     checker = prompt.stop_checker
     state = prompt.decode_state(sum(len(c.start) + limit for c in continuations))
-    device = prompt.slots.device
     logits = prompt.logits.expand(len(continuations), -1)
     step, active = 0, continuations
-    while active:
-        key = torch.tensor([c.rng_key for c in active], device=device)
-        generated = torch.tensor([len(c.tokens) for c in active], device=device)
-        u = uniform(key, len(prompt.request.tokens) + generated)
-        sampled = zip(*(x.tolist() for x in prompt.request.sampling.sample(logits, u)), strict=True)
-        for continuation, (token, logp) in zip(active, sampled, strict=True):
-            if step >= len(continuation.start):
-                continuation.tokens.append(token)
-                continuation.logp.append(logp)
-        generating = [c for c in active if c.tokens]
-        reasons = checker.finish_reasons([c.tokens for c in generating])
-        for continuation, reason in zip(generating, reasons, strict=True):
-            is_full = len(continuation.tokens) >= limit
-            continuation.finish_reason = reason or ("length" if is_full else "")
-        active = [c for c in active if not c.finish_reason]
-        if active:
-            position = torch.tensor([c.first_position + step for c in active], device=device)
-            state.append(position)
-            logits = prompt.evaluate([c.newest_token(step) for c in active], state)
+    while True:
+        rows = [i for i, continuation in enumerate(active) if step >= len(continuation.start)]
+        if rows:
+            writing = [active[i] for i in rows]
+            _sample(prompt, writing, logits[rows])
+            reasons = checker.finish_reasons([continuation.tokens for continuation in writing])
+            for continuation, reason in zip(writing, reasons, strict=True):
+                is_full = len(continuation.tokens) == limit
+                continuation.finish_reason = reason or "length" * is_full
+        active = [continuation for continuation in active if not continuation.finish_reason]
+        if not active:
+            return
+        position = [continuation.first_position + step for continuation in active]
+        state.append(torch.tensor(position, device=prompt.slots.device))
+        logits = prompt.evaluate([c.newest_token(step) for c in active], state)
         step += 1
+
+
+def _sample(
+    prompt: ReadPrompt, continuations: Sequence[_Continuation], logits: Float[Tensor, "R V"]
+) -> None:
+    """Samples the next token of some continuations."""
+    request = prompt.request
+    key = torch.tensor([c.rng_key for c in continuations], device=logits.device)
+    num_generated = torch.tensor([len(c.tokens) for c in continuations], device=logits.device)
+    u = uniform(key, len(request.tokens) + num_generated)
+    token, logp = request.sampling.sample(logits, u)
+    rows = zip(continuations, token.tolist(), logp.tolist(), strict=True)
+    for continuation, new_token, new_logp in rows:
+        continuation.tokens.append(new_token)
+        continuation.logp.append(new_logp)

@@ -13,7 +13,7 @@ from grupo.inference.base import Request, StopConditions
 from grupo.inference.stop_conditions import StopChecker
 from grupo.kernels.backend import Backend
 from grupo.kernels.lm_head import LMHead
-from grupo.kernels.packing.hf_attention import forward_packed, text_decoder
+from grupo.kernels.packing.hf_attention import forward_packed
 from grupo.kernels.prefix_cache import PrefixCache
 from grupo.kernels.shared_decode_state import SharedDecodeState
 from grupo.util.errors import ConfigError
@@ -68,9 +68,14 @@ class ReadPrompt:
         """Reads the prompt of a request.
 
         Raises:
-            ConfigError: The model reads pictures or sound, or its positions are not rotary.
+            ConfigError: The model reads pictures.
         """
-        _check_model(reader.backend)
+        if reader.backend.positions:
+            raise ConfigError(
+                "turn_strategy: it acts inside the model, and"
+                f" {type(reader.backend.model).__name__} reads pictures. Allowed: a language model"
+                " of text alone."
+            )
         num_cached = len(reader.prefix_cache.lookup(request.tokens[:-1]))
         logits, (slots,) = reader.prefill(reader.lm_head, [request.tokens])
         index = torch.tensor(slots, device=logits.device)
@@ -98,17 +103,3 @@ class ReadPrompt:
         position = state.key_position[state.num_cached : state.num_tokens]
         hidden = forward_packed(self.reader.backend.model, token, position, state)
         return self.reader.lm_head(hidden)
-
-
-def _check_model(backend: Backend) -> None:
-    name = type(backend.model).__name__
-    if backend.positions:
-        raise ConfigError(
-            f"turn_strategy: it acts inside the model, and {name} reads pictures. Allowed: a"
-            " language model of text alone."
-        )
-    if getattr(text_decoder(backend.model), "rotary_emb", None) is None:
-        raise ConfigError(
-            f"turn_strategy: it acts inside the model, and the positions of {name} are not rotary."
-            " Allowed: a model with rotary positions, such as Llama or Qwen."
-        )

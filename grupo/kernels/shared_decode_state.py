@@ -64,9 +64,8 @@ class SharedDecodeState:
     def _cached_kv(self, layer: int, k: Tensor, v: Tensor) -> LayerKV:
         """Stores the newest tokens; returns keys and values (K, c, d) of those before them."""
         if layer not in self.layer_kv:
-            prompt = self.prefix_cache.read_kv(layer, self.slots)
-            pairs = zip(prompt, (k, v), strict=True)
-            self.layer_kv[layer] = self._buffer(*next(pairs)), self._buffer(*next(pairs))
+            prompt_k, prompt_v = self.prefix_cache.read_kv(layer, self.slots)
+            self.layer_kv[layer] = self._buffer(prompt_k, k), self._buffer(prompt_v, v)
         for buffer, new in zip(self.layer_kv[layer], (k, v), strict=True):
             buffer[:, self.num_cached : self.num_tokens] = new.detach()
         keys, values = (buffer[:, : self.num_cached] for buffer in self.layer_kv[layer])
@@ -76,6 +75,7 @@ class SharedDecodeState:
         return keys, values
 
     def _buffer(self, prompt: Tensor, new: Tensor) -> Tensor:
+        """A buffer (K, capacity, d) that begins with the prompt's keys or values (P, K, d)."""
         buffer = new.new_zeros(new.shape[0], len(self.key_position), new.shape[2])
         buffer[:, : len(self.slots)] = prompt.transpose(0, 1)
         return buffer

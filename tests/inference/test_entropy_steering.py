@@ -137,6 +137,12 @@ def test_a_learning_rate_of_nearly_nothing_is_ordinary_decoding(policy):
         assert steered.logp == pytest.approx(plain.logp, abs=1e-5)
 
 
+def test_positions_need_not_be_rotary(tmp_path):
+    policy = CausalLM(str(tiny_lm.save_model(tmp_path, "gpt2")), max_new_tokens=LENGTH).build()
+    plain = generate_all(policy.weight_sync.engine(), [Request(PROMPT, 1)])[0]
+    assert reply_of(policy, EntropySteering(learning_rate=1e-30), 1).tokens == plain.tokens
+
+
 def test_a_gradient_step_is_counted_as_a_generated_token(policy):
     actor = policy.actor(3)
     (response,) = run(actor.decode(Rollout(), "Well?", EntropySteering(every=2, steps=3)))

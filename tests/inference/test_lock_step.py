@@ -171,7 +171,7 @@ def test_all_tokens_of_all_continuations_are_counted_and_the_prompt_is_read_once
 
 def test_models_without_rotary_positions_are_refused(tmp_path):
     policy = CausalLM(str(tiny_lm.save_model(tmp_path, "gpt2")), max_new_tokens=4).build()
-    with pytest.raises(ConfigError, match=r"positions of GPT2LMHeadModel are not rotary\. Allowed"):
+    with pytest.raises(ConfigError, match=r"those of GPT2LMHeadModel are not rotary\. Allowed"):
         reply_of(policy, ((), ()))
 
 

@@ -22,9 +22,9 @@ class GroupThink:
 
     Each step generates one token of each thinker, until all have ended. A thinker has a block of
     positions of its own behind the prompt, of the policy's `max_new_tokens` and the longest start,
-    so that nothing is read again. Without a choice, the answer is what all thinkers have written,
-    one after the other. The policy must generate in this process, from text alone, with rotary
-    positions.
+    so that nothing is read again; blocks become shorter where the context ends. Without a choice,
+    the answer is what all thinkers have written, one after the other. The policy must generate in
+    this process, from text alone, with rotary positions.
 
     Args:
         n: Number of thinkers.
@@ -105,7 +105,7 @@ PAPER = Paper(
     source=Source(
         "abstract",
         "arXiv:2505.11107, abstract and summaries of the paper; the catalogue's row. The paper"
-        " itself was not opened, and there is no released code.",
+        " itself was not opened, and no released code was found.",
     ),
     missing=(
         "Training on texts that were written together: losses with a ratio refuse the strategy.",

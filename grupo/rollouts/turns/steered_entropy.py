@@ -15,13 +15,12 @@ class SteeredEntropy(EntropySteering):
     """A turn of one response, with the fields of `EntropySteering`.
 
     The response is `sampled`, and `off_context`: its `logp` is that of the moved cache. The policy
-    must generate in this process, from text alone, with rotary positions. A gradient step counts as
-    a generated token: it evaluates the newest token again, and takes the gradient of the last
-    layer.
+    must generate in this process, from text alone. A gradient step counts as a generated token: it
+    evaluates the newest token again, and takes the gradient of the last layer.
 
     Raises:
-        ConfigError: When the turn is taken: the policy does not generate in this process, reads
-            pictures, or has other positions.
+        ConfigError: When the turn is taken: the policy does not generate in this process, or reads
+            pictures.
     """
 
     async def __call__(self, actor: Actor, rollout: Rollout, observation: Observation) -> Rollout:
@@ -31,7 +30,7 @@ class SteeredEntropy(EntropySteering):
 
 PAPER = Paper(
     title="Video Reasoning without Training",
-    use="A model thinks at random and without end, and its weights stay as is.",
+    use="Answers are sampled at random and become long, and the weights are to stay as they are.",
     tags=("entropy", "length"),
     kind="evaluation",
     catalogue=("v-reason",),
