@@ -89,9 +89,9 @@ def test_a_vote_shows_its_attempts(grupo):
         (["--strategy", "ValueGuided((('value', 1.0),))"], "the policy has no head 'value'"),
         (["--strategy", "MonteCarlo(6, 3, 5, 16)"], "may have 80 tokens in 5 steps of 16"),
         (["--strategy", "GroupThink(0)"], "GroupThink.n: 0. Allowed: 1 to 10000."),
-        (["--strategy", "GroupThink(99)"], "tokens in all; the model's context has"),
+        (["--strategy", "GroupThink(99)"], "in all; the model's context has"),
         (["--strategy", "SteeredEntropy(steps=0)"], "steps: 0. Allowed: 1 or more."),
-        (["--strategy", "SteeredEntropy(learning_rate=0)"], "learning_rate: 0. Allowed: above 0"),
+        (["--strategy", "SteeredEntropy(learning_rate=0)"], "learning_rate: 0.0. Allowed: above 0"),
         (
             ["--strategy", "MonteCarlo(1, 1, 1, 4, associate=LookUp(KeywordSearch('none.txt')))"],
             "path: 'none.txt' is not a file. Allowed: a text file of documents.",
