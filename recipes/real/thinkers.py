@@ -25,12 +25,12 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
-from grupo.core.interfaces import Actor, single_response
+from grupo.core.decoding import LockStep
+from grupo.core.interfaces import Actor
 from grupo.core.response_use import generation_only
 from grupo.core.types import Response, Rollout
 from grupo.inference.sampling_params import Sampling
 from grupo.models.causal_policy import CausalPolicy
-from grupo.rollouts.turns import GroupThink
 from grupo.rollouts.turns.forced_start import append_forced
 from grupo.util.console import print_line
 from grupo.util.event_loop import run_coroutine
@@ -91,22 +91,25 @@ def mentions(text: str, names: Sequence[str]) -> list[str]:
     return [name.lower() for name in found]
 
 
-async def together(actor: Actor, prompt: str) -> list[Response]:
+async def started(actor: Actor, prompt: str) -> list[Rollout]:
+    """The start of each text."""
+    texts = (START.format(number=i + 1) for i in range(THINKERS))
+    return [await append_forced(actor, Rollout(), prompt, text) for text in texts]
+
+
+async def together(actor: Actor, prompt: str) -> Sequence[Response]:
     """The texts of thinkers that read one another."""
-    rollout = await GroupThink(THINKERS, START)(actor, Rollout(), prompt)
-    return [response for _, response in rollout.turns if response.in_loss]
+    starts = [rollout.last_response.items for rollout in await started(actor, prompt)]
+    return await actor.decode(Rollout(), prompt, LockStep(tuple(starts)))
 
 
-async def alone(actor: Actor, prompt: str) -> list[Response]:
+async def alone(actor: Actor, prompt: str) -> Sequence[Response]:
     """The texts of independent answers with the same starts."""
-
-    async def answer(number: int) -> Response:
-        text = START.format(number=number)
-        started = await append_forced(actor, Rollout(), prompt, text)
-        fork = actor.fork("writer", number)
-        return (await single_response(fork, started, "")).last_response
-
-    return list(await asyncio.gather(*map(answer, range(1, THINKERS + 1))))
+    answers = (
+        actor.fork("writer", i + 1)(rollout, "")
+        for i, rollout in enumerate(await started(actor, prompt))
+    )
+    return await asyncio.gather(*answers)
 
 
 ARMS = {"together": together, "alone": alone}
@@ -116,9 +119,9 @@ def attempt(policy: CausalPolicy, what: str, arm: str, number: int) -> dict[str,
     """One attempt at a list: members named after each number of tokens, and what it costs."""
     with generation_only():
         actor = policy.actor(derive_key(0, what, number))
-    started = time.process_time()
+    begin = time.process_time()
     responses = run_coroutine(ARMS[arm](actor, PROMPT.format(what=what)))
-    seconds = time.process_time() - started
+    seconds = time.process_time() - begin
     texts = {
         count: [policy.chat_tokenizer.decode(response.items[:count]) for response in responses]
         for count in TOKENS

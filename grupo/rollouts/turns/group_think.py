@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import reduce
 
 from grupo.core.component import check_field, component
 from grupo.core.decoding import LockStep
@@ -14,6 +15,7 @@ from grupo.core.types import Observation, Response, Rollout
 from grupo.rollouts.turns.best_of import CHOSEN, as_chosen
 from grupo.rollouts.turns.choices import CandidateChoice, text_since
 from grupo.rollouts.turns.forced_start import append_forced
+from grupo.rollouts.turns.joined import joined
 
 
 @component
@@ -53,12 +55,13 @@ class GroupThink:
         thoughts = await actor.decode(rollout, observation, lock_step)
         if not thoughts[0].items:  # no room for an answer
             return rollout.append_turn(observation, thoughts[0])
-        pairs = list(zip(starts, thoughts, strict=True))
         if self.by is None:
-            parts = [(start, _without_end(thought)) for start, thought in pairs[:-1]]
-            responses = [response for pair in (*parts, pairs[-1]) for response in pair]
-            return as_chosen(rollout, _one_answer(rollout, observation, responses))
-        candidates = [_one_answer(rollout, observation, pair) for pair in pairs]
+            answer = _written_together(starts, thoughts)
+            return as_chosen(rollout, rollout.append_turn(observation, answer))
+        candidates = [
+            _candidate(rollout, observation, start, thought)
+            for start, thought in zip(starts, thoughts, strict=True)
+        ]
         index = await self.by(actor, rollout, candidates)
         for i, candidate in enumerate(candidates):
             label = f"thinker {i + 1} of {self.n}" + ", chosen" * (i == index)
@@ -75,16 +78,28 @@ class GroupThink:
         return (await append_forced(actor, rollout, observation, text)).last_response
 
 
-def _one_answer(
-    rollout: Rollout, observation: Observation, responses: Sequence[Response]
+def _written_together(starts: Sequence[Response], thoughts: Sequence[Response]) -> Response:
+    """One response of all texts; an end token stays behind the last one alone."""
+    shortened = [*map(_without_end, thoughts[:-1]), thoughts[-1]]
+    parts = (part for pair in zip(starts, shortened, strict=True) for part in pair)
+    whole = reduce(joined, parts)
+    return replace(
+        thoughts[0],
+        items=whole.items,
+        logp=whole.logp,
+        text=whole.text,
+        finish_reason=whole.finish_reason,
+    )
+
+
+def _candidate(
+    rollout: Rollout, observation: Observation, start: Response, thought: Response
 ) -> Rollout:
-    """The rollout with several responses to one observation, each of which continues the last."""
-    first, *later = [response for response in responses if response.items]
-    answer = rollout.append_turn(observation, first)
-    for response in later:
-        continuing = replace(response, observation=(), resets_context=False, rewrites_history=False)
-        answer = answer.append_turn("", continuing)
-    return answer
+    """The rollout with the text of one thinker, whose start is a response of its own."""
+    if not start.items:
+        return rollout.append_turn(observation, thought)
+    continuing = replace(thought, observation=(), resets_context=False, rewrites_history=False)
+    return rollout.append_turn(observation, start).append_turn("", continuing)
 
 
 def _without_end(response: Response) -> Response:

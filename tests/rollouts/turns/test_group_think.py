@@ -49,19 +49,19 @@ def test_the_answer_is_what_all_thinkers_have_written():
     rollout = roll_out(GroupThink(3, " {number}: "), actor)
     assert rollout.text == " 1: ox 2: hen 3: owl"
     assert actor.requests[0].starts == tuple(tuple(f" {i}: ") for i in (1, 2, 3))
-    letters = "".join(x for _, response in rollout.turns for x in response.items)
-    assert letters == " 1: ox 2: hen 3: owl."  # an end token in the middle is left out
-    assert [o for o, _ in rollout.turns] == ["Q", "", "", "", "", ""]
-    assert [r.observation for _, r in rollout.turns] == [("Q",), (), (), (), (), ()]
-    assert not any(response.sampled for _, response in rollout.turns)
-    assert [response.in_loss for _, response in rollout.turns] == [False, True] * 3
+    ((observation, response),) = rollout.turns
+    assert (observation, response.observation) == ("Q", ("Q",))
+    assert "".join(response.items) == " 1: ox 2: hen 3: owl."  # no end token in the middle
+    assert response.logp[:6] == (0.0,) * 4 + (-1.0,) * 2  # of the start, and of the first thinker
+    assert (response.finish_reason, response.sampled, response.in_loss) == ("end", False, True)
 
 
 def test_a_choice_returns_the_text_of_one_thinker():
     by = MostVoted(lambda text: text[-1])
     with record_private_turns() as private:
         rollout = roll_out(GroupThink(3, "{number}", by), actor_of("a.", "b.", "b."))
-    assert rollout.text == "2b"
+    assert [(o, response.text) for o, response in rollout.turns] == [("Q", "2"), ("", "b")]
+    assert [response.in_loss for _, response in rollout.turns] == [False, True]
     assert [turn.label for turn in private] == [
         "thinker 1 of 3",
         "thinker 2 of 3, chosen",
@@ -72,7 +72,7 @@ def test_a_choice_returns_the_text_of_one_thinker():
 
 def test_without_a_start_the_first_thinker_answers_the_observation():
     rollout = roll_out(GroupThink(2, ""), actor_of("a.", "b."))
-    assert [(o, response.text) for o, response in rollout.turns] == [("Q", "a"), ("", "b")]
+    assert [(o, response.text) for o, response in rollout.turns] == [("Q", "ab")]
     # a thinker that ends at once adds nothing
     assert roll_out(GroupThink(2, ""), actor_of(".", "b.")).text == "b"
 
