@@ -12,11 +12,11 @@ from grupo.core.requires import merged_provides
 from grupo.core.types import Task
 from grupo.core.validation import PromptLimit
 from grupo.envs import RewardTerm
-from grupo.models.multi_policy_spec import RolePolicy
+from grupo.models.multi_policy_spec import MultiPolicy, RolePolicy
 from grupo.recipe import Recipe
 from grupo.rewards.by_column import task_validators
 from grupo.rewards.choices import ByReward, Least
-from grupo.rollouts.turns import MonteCarlo, Vote, WithProgram
+from grupo.rollouts.turns import GroupThink, MonteCarlo, SteeredEntropy, Vote, WithProgram
 from grupo.rollouts.turns.choices import MostVoted
 from grupo.rollouts.turns.private_context import ReadsThoughts
 from grupo.util.errors import ConfigError, suggest
@@ -53,16 +53,17 @@ def check_strategy(field: str, strategy: TurnStrategy, recipe: Recipe) -> None:
         if isinstance(part, ByReward | Least):
             for validator in task_validators(part):
                 validator.validate_tasks([Task("choice", "")])
+    check_inside(field, strategy, recipe)
     _check_context(field, strategy, recipe)
 
 
 def _check_context(field: str, strategy: TurnStrategy, recipe: Recipe) -> None:
-    """Raise `ConfigError` for texts of a strategy, or answers of a search tree, beyond the context.
+    """Raise `ConfigError` for texts, thinkers or search trees of a strategy beyond the context.
 
     A model that cannot be read, such as a toy model before its training, is not checked: who loads
     it says what is wrong.
     """
-    kinds = ReadsThoughts | MonteCarlo | WithProgram
+    kinds = ReadsThoughts | MonteCarlo | WithProgram | GroupThink
     parts = [part for part in walk(strategy) if isinstance(part, kinds)]
     if not parts:
         return
@@ -78,7 +79,9 @@ def _check_context(field: str, strategy: TurnStrategy, recipe: Recipe) -> None:
             raise ConfigError(f"{field}: {problem}")
 
 
-def _context_problem(part: ReadsThoughts | MonteCarlo | WithProgram, limit: PromptLimit) -> str:
+def _context_problem(
+    part: ReadsThoughts | MonteCarlo | WithProgram | GroupThink, limit: PromptLimit
+) -> str:
     """Why the texts of a part of a strategy exceed the context; "" if they do not."""
     context, room = limit.context_length, limit.room
     if isinstance(part, MonteCarlo) and part.most_tokens >= context:
@@ -87,6 +90,13 @@ def _context_problem(part: ReadsThoughts | MonteCarlo | WithProgram, limit: Prom
             f" {part.max_steps} steps of {part.max_step_tokens}; the model's context has"
             f" {context:,}, with the prompt. Allowed: a product of max_steps and"
             f" max_step_tokens below {context:,}."
+        )
+    if isinstance(part, GroupThink) and part.n * limit.max_new_tokens >= context:
+        return (
+            f"{to_code(part)}, whose thinkers have blocks of {limit.max_new_tokens:,} tokens,"
+            f" {part.n * limit.max_new_tokens:,} in all; the model's context has {context:,}, with"
+            " the prompt. Allowed: a product of n and the policy's max_new_tokens below"
+            f" {context:,}."
         )
     if isinstance(part, WithProgram):
         excess = limit.describe_excess(Task("program", part.given().prompt("")))
@@ -100,6 +110,33 @@ def _context_problem(part: ReadsThoughts | MonteCarlo | WithProgram, limit: Prom
             " thoughts."
         )
     return ""
+
+
+def check_inside(field: str, root: object, recipe: Recipe) -> None:
+    """Raise `ConfigError` for a part that acts inside the model, of a policy that does not let it.
+
+    The policy that answers is the main one, if there are several.
+    """
+    parts = [part for part in walk(root) if isinstance(part, GroupThink | SteeredEntropy)]
+    if not parts:
+        return
+    from grupo.models.causal_lm import CausalLM  # imports transformers
+    from grupo.models.vision_lm import VisionLM
+
+    policy = recipe.policy
+    policy = policy.main_policy if isinstance(policy, MultiPolicy) else policy
+    problem = ""
+    if isinstance(policy, VisionLM):
+        problem = "reads pictures or sound"
+    elif not isinstance(policy, CausalLM):
+        problem = f"is a {type(policy).__name__}, no causal language model"
+    elif policy.engine:
+        problem = "generates by a vLLM server"
+    if problem:
+        raise ConfigError(
+            f"{field}: {type(parts[0]).__name__} acts inside the model, and the policy {problem}."
+            " Allowed: CausalLM(…), which generates in this process, without engine."
+        )
 
 
 def check_heads(field: str, root: object, recipe: Recipe) -> None:

@@ -13,7 +13,7 @@ from grupo.algo.minibatches import Updates
 from grupo.config.answer_length import check_answer_length
 from grupo.config.given_answers import check_given_answers
 from grupo.config.staleness import check_staleness
-from grupo.config.strategies import SelfChecking, check_heads, check_strategy
+from grupo.config.strategies import SelfChecking, check_heads, check_inside, check_strategy
 from grupo.config.supervised import check_supervised
 from grupo.config.validate_kinds import check_kinds
 from grupo.config.validate_rewards import check_reward_range
@@ -77,6 +77,7 @@ def check_recipe(recipe: Recipe) -> None:
     check_sharding(recipe, _components(recipe, ""))
     _check_roles(recipe)
     check_heads("method.sampler", recipe.method.sampler, recipe)
+    check_inside("method.sampler", recipe.method.sampler, recipe)
     check_strategy("evaluation.turn_strategy", recipe.evaluation.turn_strategy, recipe)
     _check_players(recipe)
     check_staleness(recipe)

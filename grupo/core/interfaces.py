@@ -12,6 +12,7 @@ from typing import NamedTuple, Protocol, runtime_checkable
 from grupo.core.answer_work import AnswerLimitError, limit_answer
 from grupo.core.batch import Batch, Signals
 from grupo.core.component import to_code
+from grupo.core.decoding import Decoding
 from grupo.core.demonstration import Demonstration
 from grupo.core.protocols import implemented_in
 from grupo.core.types import Group, Observation, Response, RewardResult, Rollout, Task
@@ -137,6 +138,22 @@ class Actor(Protocol):
         token, append its response to the rollout as a turn, and use the observation "".
 
         The result is empty if the context is full, or if the open response has its largest length.
+        """
+        ...
+
+    async def decode(
+        self, rollout: Rollout, observation: Observation, decoding: Decoding
+    ) -> Sequence[Response]:
+        """The responses that the policy generates while the model is changed as `decoding` states.
+
+        A `LockStep` has a response for each continuation, without the given tokens of its start;
+        each answers `observation`. Other decodings have one response. Responses are `off_context`:
+        `logp` is that of the changed model. A context
+        without room has one empty response. A gradient step is counted as a generated token.
+
+        Raises:
+            ConfigError: The policy is no causal language model that generates in this process, or
+                the model lacks what the decoding needs.
         """
         ...
 

@@ -2,11 +2,13 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import accumulate
 from typing import NamedTuple, Protocol, runtime_checkable
 
 from jaxtyping import Float
 from torch import Tensor
 
+from grupo.core.decoding import Decoding
 from grupo.inference.sampling_params import Sampling
 from grupo.util.errors import ConfigError
 
@@ -25,6 +27,7 @@ class Request:
         aux_head: name of an auxiliary head to evaluate after `tokens`; nothing is then generated.
         num_likeliest: how many of the likeliest next tokens to return; nothing is then generated.
         role: role of the rollout, by which tokens are counted.
+        decoding: how the model is changed while it answers; None for an ordinary answer.
     """
 
     tokens: tuple[int, ...]
@@ -36,6 +39,7 @@ class Request:
     aux_head: str = ""
     num_likeliest: int = 0
     role: str = ""
+    decoding: Decoding | None = None
 
     @property
     def generates(self) -> bool:
@@ -44,8 +48,13 @@ class Request:
 
     @property
     def num_tokens(self) -> int:
-        """Number of tokens of the prompt, or of the context to score."""
-        return len(self.tokens)
+        """Number of tokens that the engine is given: of a prompt, or of a context to score."""
+        return len(self.tokens) + (self.decoding.num_given if self.decoding else 0)
+
+    @property
+    def can_be_continued(self) -> bool:
+        """Whether several requests may generate the reply, each a part of it."""
+        return self.generates and not self.decoding
 
 
 @dataclass(frozen=True)
@@ -56,7 +65,8 @@ class Reply:
         tokens: the generated tokens.
         logp: log-probability of each generated, scored or next token, in nats.
         finish_reason: "end" (a stop token), "stop" (a stop string) or "length".
-        entropy: of the distribution of each scored token, in nats.
+        entropy: of the distribution of each scored token, in nats; in a steered answer, of each
+            generated token.
         head_value: output of the auxiliary head.
         parts: update steps of the weights that generated each part of the tokens, and its number of
             tokens; empty if all have the weights of the engine.
@@ -65,6 +75,9 @@ class Reply:
         next_tokens: the likeliest next tokens, likeliest first.
         num_cached: tokens of the request that were in the engine's prefix cache, or were computed
             for another request of the batch.
+        continuations: number of tokens and finish reason of each of several continuations, which
+            `tokens` has one after the other; empty for one answer.
+        gradient_steps: number of gradient steps that the engine took while it generated.
     """
 
     tokens: tuple[int, ...] = ()
@@ -76,11 +89,30 @@ class Reply:
     routes: str = ""
     next_tokens: tuple[int, ...] = ()
     num_cached: int = 0
+    continuations: tuple[tuple[int, str], ...] = ()
+    gradient_steps: int = 0
 
     @property
     def num_generated(self) -> int:
-        """Number of generated tokens; next tokens cost the engine as much as one."""
-        return len(self.tokens) + bool(self.next_tokens)
+        """Number of generated tokens; next tokens, and a gradient step, count as one each.
+
+        They cost the engine a step of decoding, or more.
+        """
+        return len(self.tokens) + bool(self.next_tokens) + self.gradient_steps
+
+    def split(self) -> "list[Reply]":
+        """The reply of each continuation; the reply itself if it is one answer."""
+        ends = list(accumulate(count for count, _ in self.continuations))
+        return [
+            replace(
+                self,
+                tokens=self.tokens[end - count : end],
+                logp=self.logp[end - count : end],
+                finish_reason=reason,
+                continuations=(),
+            )
+            for end, (count, reason) in zip(ends, self.continuations, strict=True)
+        ] or [self]
 
 
 @dataclass(frozen=True)
@@ -132,8 +164,9 @@ def canonical_order(requests: Sequence[Request]) -> list[int]:
 
 
 def check_generate_only(requests: Sequence[Request], engine_name: str) -> None:
-    """Raises ConfigError if a request does not generate, for engines that can only generate."""
+    """Raises ConfigError if a request is no ordinary one, for engines that can only generate."""
     check_scores_nothing(requests, engine_name)
+    check_ordinary_decoding(requests, engine_name)
     if any(request.num_likeliest for request in requests):
         raise ConfigError(
             f"turn_strategy: {engine_name} has no likeliest next tokens."
@@ -147,6 +180,16 @@ def check_scores_nothing(requests: Sequence[Request], engine_name: str) -> None:
         raise ConfigError(
             f"sampler: {engine_name} cannot score given tokens."
             " Allowed: a language model that samples in this process."
+        )
+
+
+def check_ordinary_decoding(requests: Sequence[Request], engine_name: str) -> None:
+    """Raises ConfigError if a request acts inside the model, for engines that cannot."""
+    if any(request.decoding for request in requests):
+        raise ConfigError(
+            f"turn_strategy: it acts inside the model, which {engine_name} does not allow."
+            " Allowed: a causal language model that generates in this process, with packed"
+            " attention."
         )
 
 

@@ -90,7 +90,7 @@ class StreamingBatcher(ContinuingBatcher):
 
     async def __call__(self, request: Request) -> Reply:
         limit = self.stop_conditions.remaining_tokens(request)
-        if not request.generates or limit <= 0:
+        if not request.can_be_continued or limit <= 0:
             return await self.batcher(request)
         reply, num_known = Reply(), -1
         while len(reply.tokens) > num_known:  # an engine without memory continues no reply

@@ -17,7 +17,13 @@ from transformers import (
     StoppingCriteriaList,
 )
 
-from grupo.inference.base import Reply, Request, StopConditions, batchable_groups
+from grupo.inference.base import (
+    Reply,
+    Request,
+    StopConditions,
+    batchable_groups,
+    check_ordinary_decoding,
+)
 from grupo.inference.sampling_params import Sampling
 from grupo.inference.stop_conditions import StopChecker
 from grupo.util.rng import uniform
@@ -47,6 +53,7 @@ class HFGenerateEngine:
 
         Prompts of similar length share a batch.
         """
+        check_ordinary_decoding(requests, f"the own attention of {type(self.model).__name__}")
         self.model.eval()
         remaining = [self.stop_conditions.remaining_tokens(request) for request in requests]
         yield from ((i, Reply()) for i, tokens in enumerate(remaining) if tokens <= 0)

@@ -21,6 +21,7 @@ from grupo.inference.base import (
     StopConditions,
     batchable_groups,
 )
+from grupo.inference.decode_inside import decode_inside
 from grupo.inference.decode_rows import DecodeConfig, DecodeRows, DynamicRows, sampled_rows
 from grupo.inference.memory_limits import MAX_CONTEXT_TOKENS, MemoryLimits
 from grupo.inference.routes import encode_routes
@@ -72,8 +73,10 @@ class LocalEngine:
         self._start_call()
         remaining = [self.stop_conditions.remaining_tokens(request) for request in requests]
         yield from ((i, Reply()) for i, tokens in enumerate(remaining) if tokens <= 0)
+        inside = [i for i, r in enumerate(requests) if r.decoding and remaining[i] > 0]
+        yield from ((i, decode_inside(self, requests[i])) for i in inside)
         for group in batchable_groups(requests):
-            waiting = [i for i in group if remaining[i] > 0]
+            waiting = [i for i in group if remaining[i] > 0 and not requests[i].decoding]
             # requests are taken from the end: the longest first, equal prompts together
             waiting.sort(key=lambda i: (len(r := requests[i].tokens), r, requests[i].rng_key))
             if waiting:

@@ -56,7 +56,8 @@ class RecordedReply:
         values: dict[str, Any] = {**fields}
         for name in ("tokens", "logp", "entropy", "next_tokens"):
             values[name] = tuple(fields[name])
-        values["parts"] = tuple((version, count) for version, count in fields["parts"])
+        for name in ("parts", "continuations"):
+            values[name] = tuple(map(tuple, fields[name]))
         return cls(Reply(**values), is_complete)
 
 
@@ -136,7 +137,7 @@ class RecordingBatcher(ContinuingBatcher):
     async def _generate(self, request: Request, begun: Reply) -> RecordedReply:
         """The answer `begun`, continued by the tokens that this step allows."""
         limit = self.stop_conditions.remaining_tokens(request)
-        if not request.generates or limit <= 0:
+        if not request.can_be_continued or limit <= 0:
             return RecordedReply(await self.record.running(self.batcher(request)))
         count = min(limit - len(begun.tokens), self.record.tokens_left(request.rng_key))
         if count <= 0:

@@ -18,7 +18,13 @@ from grupo.core.dtypes import DTYPES
 from grupo.inference import background, vllm_worker
 from grupo.inference import vllm_protocol as protocol
 from grupo.inference.background import Put
-from grupo.inference.base import Reply, Request, StopConditions, check_scores_nothing
+from grupo.inference.base import (
+    Reply,
+    Request,
+    StopConditions,
+    check_ordinary_decoding,
+    check_scores_nothing,
+)
 from grupo.inference.engine_errors import EngineError
 from grupo.inference.http_client import HTTPClient, open_session
 from grupo.inference.request_routing import PromptHomes
@@ -100,6 +106,7 @@ class VllmEngine:
         again.
         """
         check_scores_nothing(requests, "vllm")
+        check_ordinary_decoding(requests, "a vLLM server")
         protocol.check_num_likeliest(requests)
         for sampling in dict.fromkeys(request.sampling for request in requests):
             protocol.check_sampling(sampling)

@@ -10,6 +10,7 @@ from typing import Any
 
 from transformers import PreTrainedTokenizerBase
 
+from grupo.core.decoding import Decoding
 from grupo.core.demonstration import Demonstration
 from grupo.core.interfaces import TokenLogprobs
 from grupo.core.model_call import ModelCall
@@ -152,6 +153,20 @@ class CausalActor:
         ]
         return [as_fork(response) if rewrites else response for response in responses]
 
+    async def decode(
+        self, rollout: Rollout, observation: Observation, decoding: Decoding
+    ) -> Sequence[Response]:
+        tokens, rewrites = self.chat_tokenizer.encode_turn(rollout, observation)
+        open_tokens = () if tokens else open_response_tokens(rollout)
+        context = () if rewrites else context_tokens(rollout)
+        request = replace(self._request((*context, *tokens), rollout.role), decoding=decoding)
+        reply = await self.batcher(request)
+        responses = [
+            replace(self._response(part, tokens, open_tokens), off_context=True)
+            for part in reply.split()
+        ]
+        return [as_fork(response) if rewrites else response for response in responses]
+
     async def predict_head(self, rollout: Rollout, head: str) -> float:
         tokens = context_tokens(rollout)
         if not all(isinstance(token, int) for token in tokens):
@@ -231,15 +246,20 @@ class CausalActor:
         observation_tokens: tuple[int, ...],
         open_tokens: tuple[int, ...],
     ) -> Response:
-        request = Request(
-            (*context, *observation_tokens),
-            self.rng_key,
-            self.sampling,
-            self.stop_strings,
-            self.max_new_tokens,
-            role=role,
+        reply = await self.batcher(self._request((*context, *observation_tokens), role))
+        response = self._response(reply, observation_tokens, open_tokens)
+        return replace(response, routes=routes_after(reply.routes, max(0, len(context) - 1)))
+
+    def _request(self, tokens: tuple[int, ...], role: str) -> Request:
+        """A request to continue `tokens`."""
+        return Request(
+            tokens, self.rng_key, self.sampling, self.stop_strings, self.max_new_tokens, role=role
         )
-        reply = await self.batcher(request)
+
+    def _response(
+        self, reply: Reply, observation_tokens: tuple[int, ...], open_tokens: tuple[int, ...]
+    ) -> Response:
+        """The response that a reply holds, without routes."""
         return Response(
             reply.tokens,
             reply.logp,
@@ -248,7 +268,6 @@ class CausalActor:
             self.chat_tokenizer.decode(reply.tokens, open_tokens),
             reply.finish_reason,
             rng_key=self.rng_key,
-            routes=routes_after(reply.routes, max(0, len(context) - 1)),
             **self._versions(reply),
         )
 

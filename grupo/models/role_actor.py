@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from random import Random
 
+from grupo.core.decoding import Decoding
 from grupo.core.demonstration import Demonstration
 from grupo.core.interfaces import Actor, TokenLogprobs
 from grupo.core.types import Observation, Response, Rollout
@@ -87,6 +88,11 @@ class RoleActor:
         self, rollout: Rollout, observation: Observation, k: int
     ) -> Sequence[Response]:
         return await self._actor_of(rollout).next_tokens(rollout, observation, k)
+
+    async def decode(
+        self, rollout: Rollout, observation: Observation, decoding: Decoding
+    ) -> Sequence[Response]:
+        return await self._actor_of(rollout).decode(rollout, observation, decoding)
 
     def truncate(self, rollout: Rollout, num_items: int) -> Rollout:
         return self._actor_of(rollout).truncate(rollout, num_items)

@@ -88,6 +88,10 @@ def test_a_vote_shows_its_attempts(grupo):
         (["--strategy", "StepBeam('scores')"], "the policy has no head 'scores'"),
         (["--strategy", "ValueGuided((('value', 1.0),))"], "the policy has no head 'value'"),
         (["--strategy", "MonteCarlo(6, 3, 5, 16)"], "may have 80 tokens in 5 steps of 16"),
+        (["--strategy", "GroupThink(0)"], "GroupThink.n: 0. Allowed: 1 to 10000."),
+        (["--strategy", "GroupThink(99)"], "in all; the model's context has"),
+        (["--strategy", "SteeredEntropy(steps=0)"], "steps: 0. Allowed: 1 or more."),
+        (["--strategy", "SteeredEntropy(learning_rate=0)"], "learning_rate: 0.0. Allowed: above 0"),
         (
             ["--strategy", "MonteCarlo(1, 1, 1, 4, associate=LookUp(KeywordSearch('none.txt')))"],
             "path: 'none.txt' is not a file. Allowed: a text file of documents.",
@@ -132,3 +136,14 @@ def test_an_evaluation_uses_a_strategy_by_name(grupo):
     code, out, _ = grupo("train", "recipe.py", *field, "--dry-run")
     assert code == 0
     assert "Vote" in out
+
+
+def test_thinkers_and_steering_are_compared_at_their_tokens(grupo):
+    strategies = ["--strategy", "GroupThink(2)", "--strategy", "SteeredEntropy(every=1)"]
+    code, out, _ = grupo(*EVAL, "--strategy", "single", *strategies, "--json")
+    assert code == 0
+    single, thinkers, steered = (x["tokens_per_answer"] for x in json.loads(out)["strategies"])
+    assert thinkers["generated"] > single["generated"]
+    assert thinkers["read"] > single["read"]  # the starts, too
+    assert steered["generated"] > single["generated"]  # gradient steps
+    assert steered["read"] == single["read"]

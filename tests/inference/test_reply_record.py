@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 
+from grupo.core.decoding import LockStep
 from grupo.inference.base import Reply, Request, StopConditions
 from grupo.inference.continued_replies import StreamingBatcher
 from grupo.inference.counting_batcher import CountingBatcher
@@ -111,9 +112,10 @@ def test_the_limit_of_a_request_holds_for_all_parts_together():
         Request((3, 4), 7, num_scored=1),
         Request((3, 4), 7, aux_head="value"),
         Request((3, 4), 7, num_likeliest=2),
+        Request((3, 4), 7, decoding=LockStep(((), ()))),
     ],
 )
-def test_scores_and_predictions_are_recorded_whatever_the_limit(request_):
+def test_replies_in_one_piece_are_recorded_whatever_the_limit(request_):
     engine = CountingEngine()
     first, second = steps(engine, request_, tokens_per_step=1, count=2)
     assert first is not None
@@ -123,7 +125,7 @@ def test_scores_and_predictions_are_recorded_whatever_the_limit(request_):
 
 def test_recorded_replies_survive_json():
     reply = Reply((1, 2, 3), (-0.1, -1 / 3, -2.0), "length", (0.5, 0.25), 1.5, ((4, 1), (5, 2)))
-    reply = replace(reply, next_tokens=(7, 5))
+    reply = replace(reply, next_tokens=(7, 5), continuations=((2, "end"), (1, "length")))
     recorded = RecordedReply(reply, is_complete=False)
     assert RecordedReply.from_data(json.loads(json.dumps(recorded.to_data()))) == recorded
 

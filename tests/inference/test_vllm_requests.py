@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 import torch
 
+from grupo.core.decoding import LockStep
 from grupo.inference.base import Reply, Request, StopConditions
 from grupo.inference.engine_errors import EngineError
 from grupo.inference.sampling_params import Sampling
@@ -98,6 +99,12 @@ def test_more_next_tokens_than_a_server_returns_are_rejected(fake):
         ConfigError, match=r"the 21 likeliest next tokens. Allowed with Vllm: at mo"
     ):
         list(engine_of(fake)([Request((5, 6), 1, num_likeliest=21)]))
+    assert fake.completion_bodies == []
+
+
+def test_a_request_that_acts_inside_the_model_is_rejected(fake):
+    with pytest.raises(ConfigError, match=r"inside the model, which a vLLM server does not allow"):
+        list(engine_of(fake)([Request((5, 6), 1, decoding=LockStep(((), ())))]))
     assert fake.completion_bodies == []
 
 

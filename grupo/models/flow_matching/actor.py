@@ -6,6 +6,7 @@ from random import Random
 
 from torch import Tensor
 
+from grupo.core.decoding import Decoding
 from grupo.core.demonstration import Demonstration
 from grupo.core.interfaces import TokenLogprobs
 from grupo.core.types import Observation, Response, Rollout
@@ -130,6 +131,13 @@ class FlowActor:
         raise ConfigError(
             "turn_strategy: it reads the likeliest next tokens. Allowed: with a causal language"
             " model."
+        )
+
+    async def decode(
+        self, rollout: Rollout, observation: Observation, decoding: Decoding
+    ) -> Sequence[Response]:
+        raise ConfigError(
+            "turn_strategy: it acts inside the model. Allowed: with a causal language model."
         )
 
     async def predict_head(self, rollout: Rollout, head: str) -> float:

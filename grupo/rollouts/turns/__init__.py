@@ -6,12 +6,14 @@ from grupo.rollouts.turns.analogies import Analogies
 from grupo.rollouts.turns.best_of import BestOf, Vote
 from grupo.rollouts.turns.chunked_thinking import ChunkedThinking
 from grupo.rollouts.turns.forced_start import ForcedStart
+from grupo.rollouts.turns.group_think import GroupThink
 from grupo.rollouts.turns.lent_thought import LentThought
 from grupo.rollouts.turns.monte_carlo import MonteCarlo
 from grupo.rollouts.turns.remembered import Remembered
 from grupo.rollouts.turns.revised import Revised
 from grupo.rollouts.turns.shown import Shown
 from grupo.rollouts.turns.shuffled_options import ShuffledOptions
+from grupo.rollouts.turns.steered_entropy import SteeredEntropy
 from grupo.rollouts.turns.step_beam import StepBeam
 from grupo.rollouts.turns.templates import Templates
 from grupo.rollouts.turns.thinking_budget import ThinkingBudget
@@ -24,12 +26,14 @@ __all__ = [
     "BestOf",
     "ChunkedThinking",
     "ForcedStart",
+    "GroupThink",
     "LentThought",
     "MonteCarlo",
     "Remembered",
     "Revised",
     "Shown",
     "ShuffledOptions",
+    "SteeredEntropy",
     "StepBeam",
     "Templates",
     "ThinkingBudget",

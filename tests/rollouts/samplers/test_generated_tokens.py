@@ -149,7 +149,8 @@ TURN_STRATEGIES = {
     "Vote": GroupSampler(2, Vote(2)),
     "WithProgram": GroupSampler(2, WithProgram(EXAMPLES)),
 }
-GUIDED = {"StepBeam", "ValueGuided"}  # they read heads: tests/models/test_guided_turns.py
+# they read heads, or act inside the model: tests/models/test_guided_turns.py, test_inside_turns.py
+REAL_MODEL = {"GroupThink", "SteeredEntropy", "StepBeam", "ValueGuided"}
 UNSAMPLED = (
     "DemonstrationSampler",
     "LabelledAnswers",
@@ -299,7 +300,7 @@ def test_every_sampler_and_turn_strategy_of_the_package_is_tried():
     assert tried == classes_called_with("task", "env", "actor") - inner_classes
     assert tried - {"MultiTurnDemonstrations"} < {*samplers.__all__}
     strategies = classes_called_with("actor", "rollout", "observation") - inner_classes
-    assert strategies | {"single_response"} == {*turns.__all__} == {*TURN_STRATEGIES} | GUIDED
+    assert strategies | {"single_response"} == {*turns.__all__} == {*TURN_STRATEGIES} | REAL_MODEL
 
 
 @pytest.mark.parametrize("name", SAMPLERS)

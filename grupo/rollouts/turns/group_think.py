@@ -1,0 +1,140 @@
+"""Group Think: several thinkers write at the same time, and each reads what all have written."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import reduce
+
+from grupo.core.component import check_field, component
+from grupo.core.decoding import LockStep
+from grupo.core.forms import fill, placeholders
+from grupo.core.interfaces import Actor
+from grupo.core.paper import Paper, Source
+from grupo.core.private_turns import add_private_turn
+from grupo.core.ranges import Calls
+from grupo.core.types import Observation, Response, Rollout
+from grupo.rollouts.turns.best_of import CHOSEN, as_chosen
+from grupo.rollouts.turns.choices import CandidateChoice, text_since
+from grupo.rollouts.turns.forced_start import append_forced
+from grupo.rollouts.turns.joined import joined
+
+
+@component
+class GroupThink:
+    """A turn of n thinkers in lock step, whose tokens read the tokens so far of all thinkers.
+
+    Each step generates one token of each thinker, until all have ended. A thinker has a block of
+    positions of its own behind the prompt, of the policy's `max_new_tokens` and the longest start,
+    so that nothing is read again; blocks become shorter where the context ends. Without a choice,
+    the answer is what all thinkers have written, one after the other. The policy must generate in
+    this process, from text alone, with rotary positions.
+
+    Args:
+        n: Number of thinkers.
+        start: Beginning of each thinker's text, in which {number} is its number from 1; "" for
+            none. Without a choice it also divides the texts of the answer.
+        by: Chooses the text of one thinker as the answer; None for all texts.
+
+    Raises:
+        ConfigError: `start` has another placeholder. When the turn is taken: the policy does not
+            generate in this process, reads pictures, or has other positions.
+    """
+
+    n: Calls = 4
+    start: str = "\n\nThinker {number}: "
+    by: CandidateChoice | None = None
+
+    provides = CHOSEN
+
+    def __post_init__(self) -> None:
+        known = set(placeholders(self.start)) <= {"number"}
+        check_field(self, "start", known, "a text with no placeholder but {number}")
+
+    async def __call__(self, actor: Actor, rollout: Rollout, observation: Observation) -> Rollout:
+        starts = [await self._start(actor, rollout, observation, i) for i in range(1, self.n + 1)]
+        lock_step = LockStep(tuple(start.items for start in starts))
+        thoughts = await actor.decode(rollout, observation, lock_step)
+        if not thoughts[0].items:  # no room for an answer
+            return rollout.append_turn(observation, thoughts[0])
+        if self.by is None:
+            answer = _written_together(starts, thoughts)
+            return as_chosen(rollout, rollout.append_turn(observation, answer))
+        candidates = [
+            _candidate(rollout, observation, start, thought)
+            for start, thought in zip(starts, thoughts, strict=True)
+        ]
+        index = await self.by(actor, rollout, candidates)
+        for i, candidate in enumerate(candidates):
+            label = f"thinker {i + 1} of {self.n}" + ", chosen" * (i == index)
+            add_private_turn(label, text_since(rollout, candidate))
+        return as_chosen(rollout, candidates[index])
+
+    async def _start(
+        self, actor: Actor, rollout: Rollout, observation: Observation, number: int
+    ) -> Response:
+        """The given beginning of a thinker's text, which has no token if there is none."""
+        if not self.start:
+            return Response((), ())
+        text = fill(self.start, {"number": str(number)})
+        return (await append_forced(actor, rollout, observation, text)).last_response
+
+
+def _written_together(starts: Sequence[Response], thoughts: Sequence[Response]) -> Response:
+    """One response of all texts; an end token stays behind the last one alone."""
+    shortened = [*map(_without_end, thoughts[:-1]), thoughts[-1]]
+    parts = (part for pair in zip(starts, shortened, strict=True) for part in pair)
+    whole = reduce(joined, parts)
+    return replace(
+        thoughts[0],
+        items=whole.items,
+        logp=whole.logp,
+        text=whole.text,
+        finish_reason=whole.finish_reason,
+    )
+
+
+def _candidate(
+    rollout: Rollout, observation: Observation, start: Response, thought: Response
+) -> Rollout:
+    """The rollout with the text of one thinker, whose start is a response of its own."""
+    if not start.items:
+        return rollout.append_turn(observation, thought)
+    continuing = replace(thought, observation=(), resets_context=False, rewrites_history=False)
+    return rollout.append_turn(observation, start).append_turn("", continuing)
+
+
+def _without_end(response: Response) -> Response:
+    """The response without its end token, which is not the end of the answer."""
+    if response.finish_reason != "end":
+        return response
+    return replace(response, items=response.items[:-1], logp=response.logp[:-1])
+
+
+PAPER = Paper(
+    title="Group Think: Multiple Concurrent Reasoning Agents Collaborating at Token Level"
+    " Granularity",
+    use="Answers that divide into parts, such as lists, and less time than one long answer takes.",
+    tags=("exploration",),
+    kind="evaluation",
+    catalogue=("group-think",),
+    checked=("golden", "reference", "run"),
+    source=Source(
+        "abstract",
+        "arXiv:2505.11107, abstract and summaries of the paper; the catalogue's row. The paper"
+        " itself was not opened, and no released code was found.",
+    ),
+    missing=(
+        "Training on texts that were written together: losses with a ratio refuse the strategy.",
+        "Batches of several prompts: one prompt after the other is decoded.",
+        "Native kernels for the steps, which the model's own modules compute.",
+        "The paper's models and tasks: shortest paths and programs.",
+    ),
+    deviations=(
+        "The text before a thinker's own is our choice.",
+        "A block of positions has the policy's max_new_tokens.",
+        "A choice of one thinker's text.",
+    ),
+    shown=(
+        "tests/inference/test_lock_step.py::test_cached_steps_equal_one_forward_pass_with_the_mask",
+        "docs/answer_time.md#thinkers-that-read-one-another",
+    ),
+)

@@ -1,0 +1,61 @@
+"""V-Reason: gradient steps on the entropy of the next token move the cache while a model answers.
+
+Sridhar et al., 2025, arXiv:2510.17045.
+"""
+
+from grupo.core.component import component
+from grupo.core.decoding import EntropySteering
+from grupo.core.interfaces import Actor
+from grupo.core.paper import Paper, Source
+from grupo.core.types import Observation, Rollout
+
+
+@component
+class SteeredEntropy(EntropySteering):
+    """A turn of one response, with the fields of `EntropySteering`.
+
+    The response is `sampled`, and `off_context`: its `logp` is that of the moved cache. The policy
+    must generate in this process, from text alone. A gradient step counts as a generated token: it
+    evaluates the newest token again, and takes the gradient of the last layer.
+
+    Raises:
+        ConfigError: When the turn is taken: the policy does not generate in this process, or reads
+            pictures.
+    """
+
+    async def __call__(self, actor: Actor, rollout: Rollout, observation: Observation) -> Rollout:
+        (response,) = await actor.decode(rollout, observation, self)
+        return rollout.append_turn(observation, response)
+
+
+PAPER = Paper(
+    title="Video Reasoning without Training",
+    use="Answers are sampled at random and become long, and the weights are to stay as they are.",
+    tags=("entropy", "length"),
+    kind="evaluation",
+    catalogue=("v-reason",),
+    checked=("golden", "run"),
+    source=Source(
+        "third_party",
+        "arXiv:2510.17045: the abstract, summaries, and reviews of its submission; the catalogue's"
+        " row. Neither the paper nor its code was opened.",
+    ),
+    missing=(
+        "Videos: the offset belongs to the values of the video's tokens there, and a policy that"
+        " reads pictures is refused here.",
+        "The variant that removes half of the video's tokens from the cache.",
+        "Steering by compiled kernels and in batches: one prompt after the other is decoded.",
+    ),
+    deviations=(
+        "The offset is on all tokens of the prompt.",
+        "The entropy is lowered whenever its moving average is below its maximum so far, which is"
+        " what can be known while generating; the reviews name a switch before the global peak, and"
+        " pure lowering after it.",
+        "Steps, learning rate and decay are our choice; the reviews name updates at every second"
+        " token as the most accurate of those compared.",
+    ),
+    shown=(
+        "tests/inference/test_entropy_steering.py::test_a_step_follows_the_gradient_of_the_entropy",
+        "docs/answer_time.md#entropy-moved-while-answering",
+    ),
+)
