@@ -1,9 +1,10 @@
-"""More model families than `tiny_lm`: with windows, experts, values narrower than keys."""
+"""More families than `tiny_lm`: with windows, experts, sinks, values narrower than keys."""
 
 from typing import Any
 
 from transformers import (
     DeepseekV3Config,
+    DogeConfig,
     GPTNeoConfig,
     GPTNeoXConfig,
     GptOssConfig,
@@ -24,10 +25,11 @@ SUPPORTED: dict[str, Any] = {
     "deepseek_v3": lambda: DeepseekV3Config(
         **NARROW, **ENDS, **EXPERTS, **RANKS, v_head_dim=8, moe_intermediate_size=16
     ),
+    "gpt_oss": lambda: GptOssConfig(**WIDE, **ENDS, num_local_experts=4, sliding_window=4),
 }
-# attention sinks; an attention function of their own
+# an attention function of its own; a mask that its attention computes
 UNSUPPORTED: dict[str, Any] = {
-    "gpt_oss": lambda: GptOssConfig(**WIDE, **ENDS, num_local_experts=4),
+    "doge": lambda: DogeConfig(**WIDE, **ENDS),
     "gpt_neo": lambda: GPTNeoConfig(
         hidden_size=32, num_layers=2, num_heads=4, attention_types=[[["global"], 2]], **ENDS
     ),

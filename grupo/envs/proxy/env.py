@@ -33,6 +33,7 @@ RolloutKey = tuple[str, tuple[str, ...]]  # the key of the first agent, and the 
 OTHER_CALLS_ERROR = "the agent made other calls when its answers were repeated"
 RESERVED_TERMS = (
     *("agent_reward", "calls", "contexts", "tool_calls", "call_limit", "context_full"),
+    "left_threads",
 )
 
 
