@@ -4,7 +4,6 @@ from typing import Any
 
 from transformers import (
     DeepseekV3Config,
-    DogeConfig,
     GPTNeoConfig,
     GPTNeoXConfig,
     GptOssConfig,
@@ -25,11 +24,16 @@ SUPPORTED: dict[str, Any] = {
     "deepseek_v3": lambda: DeepseekV3Config(
         **NARROW, **ENDS, **EXPERTS, **RANKS, v_head_dim=8, moe_intermediate_size=16
     ),
-    "gpt_oss": lambda: GptOssConfig(**WIDE, **ENDS, num_local_experts=4, sliding_window=4),
+    "gpt_oss": lambda: GptOssConfig(
+        **WIDE,
+        **ENDS,
+        num_local_experts=4,
+        sliding_window=4,
+        rope_parameters={"rope_type": "default", "rope_theta": 10_000.0},
+    ),
 }
-# an attention function of its own; a mask that its attention computes
+# an attention function of its own
 UNSUPPORTED: dict[str, Any] = {
-    "doge": lambda: DogeConfig(**WIDE, **ENDS),
     "gpt_neo": lambda: GPTNeoConfig(
         hidden_size=32, num_layers=2, num_heads=4, attention_types=[[["global"], 2]], **ENDS
     ),

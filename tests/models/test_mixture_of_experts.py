@@ -132,7 +132,8 @@ def test_other_experts_are_taken_and_weighted_by_the_router(moe, family):
         assert torch.equal(counts, torch.bincount(experts, minlength=len(counts)).double())
     policy.module.zero_grad()
     logp.sum().backward()
-    gates = [p for n, p in policy.hf_model.named_parameters() if n.endswith(("gate.weight",))]
+    parameters = policy.hf_model.named_parameters()
+    gates = [p for n, p in parameters if n.endswith(("gate.weight", "router.weight"))]
     assert gates
     assert all(p.grad is not None and p.grad.abs().max() > 0 for p in gates)
     policy.module.zero_grad()

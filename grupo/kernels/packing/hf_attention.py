@@ -56,7 +56,7 @@ class AttentionWithLSE(Protocol):
 
 
 def _attention(
-    module: nn.Module, q: Tensor, k: Tensor, v: Tensor, mask: None, **kwargs: Any
+    module: nn.Module, q: Tensor, k: Tensor, v: Tensor, attention_mask: None, **kwargs: Any
 ) -> tuple[Tensor, None]:
     config = AttentionConfig(
         kwargs.get("scaling") or q.shape[-1] ** -0.5,

@@ -26,6 +26,14 @@ def counted_at_once(monkeypatch):
     agent_thread._warn_of_left_threads.cache_clear()
 
 
+def becomes_true(condition):
+    for _ in range(200):
+        if condition():
+            return True
+        threading.Event().wait(0.05)
+    return False
+
+
 def play_one(harness, *texts, **fields):
     (rollout,) = play(ProxyEnv(harness, (LENGTH,), **fields), texts, task=TASK)
     return rollout
@@ -33,23 +41,17 @@ def play_one(harness, *texts, **fields):
 
 @pytest.fixture
 def hanging():
-    """A function that calls once and hangs until the test ends, and the number of those at work."""
+    """A function that hangs until the test ends."""
     gate, at_work = threading.Event(), []
 
     def harness(task, address):
-        agents.ask(address, [agents.user("one")])
         at_work.append(threading.current_thread())
         gate.wait(SECONDS)
         at_work.pop()
 
     yield harness
     gate.set()
-    deadline = threading.Event()
-    for _ in range(200):
-        if not at_work and not agent_thread.num_left():
-            return
-        deadline.wait(0.05)
-    raise AssertionError("the functions did not end")
+    assert becomes_true(lambda: not at_work and not agent_thread.num_left())
 
 
 def test_a_coroutine_that_hangs_is_cancelled():
@@ -57,7 +59,6 @@ def test_a_coroutine_that_hangs_is_cancelled():
 
     async def harness(task, address):
         try:
-            await asyncio.to_thread(agents.ask, address, [agents.user("one")])
             await asyncio.sleep(SECONDS)
         finally:
             ended.set()
@@ -65,16 +66,16 @@ def test_a_coroutine_that_hangs_is_cancelled():
     rollout = play_one(harness, "x", time_limit=0.5)
     assert "neither called the policy nor ended within 0.5 s" in rollout.error
     assert ended.wait(SECONDS / 4)
-    assert agent_thread.num_left() == 0
+    assert becomes_true(lambda: not agent_thread.num_left())
 
 
 def test_functions_that_go_on_are_counted_said_once_and_limited(hanging, caplog):
-    caplog.set_level(logging.WARNING)
-    errors = [play_one(hanging, "x", time_limit=0.3).error for _ in range(3)]
+    with caplog.at_level(logging.WARNING):
+        errors = [play_one(hanging, "x", time_limit=0.3).error for _ in range(3)]
     assert ["neither called" in error for error in errors] == [True, True, False]
     assert "was not started: 2 functions of earlier agents go on in their threads" in errors[2]
     assert "Allowed: at most 2 functions" in errors[2]
-    warnings = [record for record in caplog.records if "has not ended" in record.message]
+    warnings = [message for message in caplog.messages if "has not ended" in message]
     assert len(warnings) == 1
     assert agent_thread.num_left() == 2
 
@@ -88,28 +89,19 @@ def test_the_calls_of_a_function_that_goes_on_are_refused():
     refusals, gate = [], threading.Event()
 
     def harness(task, address):
-        agents.ask(address, [agents.user("one")])
         gate.wait(SECONDS)
         try:
-            agents.ask(address, [agents.user("two")])
+            agents.ask(address, [agents.user("late")])
         except agents.openai.APIStatusError as error:
             refusals.append((error.status_code, error.body["code"]))
-        gate.clear()
 
     assert "neither called" in play_one(harness, "x", time_limit=0.3).error
     gate.set()
-    for _ in range(200):
-        if refusals:
-            break
-        threading.Event().wait(0.05)
+    assert becomes_true(lambda: refusals)
     assert refusals in ([(410, "rollout_over")], [(401, "invalid_api_key")])
 
 
 def test_a_rollout_that_is_cut_leaves_no_function_behind():
     rollout = play_one(agents.loop_for_ever, *"abc", max_calls=2)
     assert rollout.reward_terms["call_limit"] == 1.0
-    for _ in range(200):
-        if not agent_thread.num_left():
-            return
-        threading.Event().wait(0.05)
-    raise AssertionError("the function goes on")
+    assert becomes_true(lambda: not agent_thread.num_left())

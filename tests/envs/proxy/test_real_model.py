@@ -3,12 +3,14 @@
 import json
 
 import pytest
+import torch
 
 from grupo import CausalLM, Recipe
 from grupo.config.tool_formats import with_tool_formats
 from grupo.core.types import Task
 from grupo.envs import RewardTerm
 from grupo.envs.proxy import ProxyEnv
+from grupo.envs.tools.formats import FORMATS
 from grupo.inference.sampling_params import Sampling
 from grupo.methods.grpo import grpo
 from grupo.models.context import context_tokens
@@ -53,19 +55,14 @@ def cache_of_the_user():
 
 
 def example(a, b):
-    """A question with a call of `add`, its result and the answer: the model calls no tool unasked."""
+    """A question and a call of `add`; without examples the model calls no tool."""
     call = f'<tool_call>[\n{{"name": "add", "arguments": {{"a": {a}, "b": {b}}}}}\n]</tool_call>'
-    return [
-        user(f"What is {a} + {b}?"),
-        {"role": "assistant", "content": call},
-        {"role": "tool", "tool_call_id": "example01", "content": str(a + b)},
-        {"role": "assistant", "content": f"The sum is {a + b}."},
-    ]
+    return [user(f"What is {a} + {b}?"), {"role": "assistant", "content": call}]
 
 
 def agent(task, address):
     """Answers a question with the tool; returns 1 if the answer has the sum."""
-    messages = [*example(12, 30), *example(7, 51), user(task.prompt)]
+    messages = [*example(12, 30), *example(7, 51), *example(44, 5), user(task.prompt)]
     with client_of(address) as client:
         for _ in range(3):
             choice = client.chat.completions.create(
@@ -89,7 +86,7 @@ def test_an_episode_with_a_tool_has_exact_tokens_and_probabilities(template, des
         max_new_tokens=48,
         apply_chat_template=True,
         chat_template=template,
-        sampling=Sampling(top_k=1),
+        sampling=Sampling(temperature=0.3),
     )
     recipe = Recipe(policy, ProxyEnv(agent), ReasoningGym("chain_sum", size=4), method=grpo())
     env = with_tool_formats(recipe).env
@@ -97,4 +94,17 @@ def test_an_episode_with_a_tool_has_exact_tokens_and_probabilities(template, des
     built = policy.build()
     (group,) = run_rollouts(built.actor(0), env, [Task("k", "What is 25 + 13?", 38)], 1)
     (rollout,) = group.rollouts
-    print(rollout)
+    assert rollout.error == ""
+    first, second = (response for _, response in rollout.turns[:2])
+    (call,) = FORMATS["hermes"].parse(first.text)
+    assert (call.name, call.arguments) == ("add", {"a": 25, "b": 13})
+    assert rollout.reward_terms["tool_calls"] >= 1.0
+    assert len(rollout.contexts) == 1  # each call continues the tokens of the one before it
+    tokenizer = built.chat_tokenizer.tokenizer
+    assert "38" in tokenizer.decode(second.observation)
+    assert context_tokens(rollout)[len(first.observation) :][: len(first.items)] == first.items
+    batch = collate([group], built.encode)
+    with torch.no_grad():
+        logp = built.signals(batch).logp
+    assert (logp - batch.old_logp)[batch.mask].abs().max() < 1e-3
+    assert batch.old_logp[batch.mask].min() < -0.01  # sampled, and not certain
