@@ -17,7 +17,7 @@ from grupo.util.limits import LEFT_THREADS
 
 logger = logging.getLogger(__name__)
 
-OnEnd = Callable[[Any, BaseException | None], None]
+OnEnd = Callable[[Any, BaseException | None], object]
 END_SECONDS = 5.0  # after its rollout, in which a function may end before it counts
 _stopped: dict["AgentThread", float] = {}  # those at work, with the time at which each was stopped
 os.register_at_fork(after_in_child=_stopped.clear)  # threads do not survive a fork

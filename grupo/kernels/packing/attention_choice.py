@@ -63,10 +63,9 @@ def attention_trials(model: PreTrainedModel) -> list[AttentionTrial]:
     packed = pack(torch.zeros(1, 2, dtype=torch.long), torch.tensor([2])).to(model.device)
     recorder = AttentionRecorder(TreeAttention(packed))
     hf_attention.forward_packed(model, packed.token, packed.position, recorder)
-    calls = (recorder.shapes, recorder.configs, recorder.has_sinks)
     trials = (
-        AttentionTrial(*shape, _for_trial(config), has_sinks)
-        for shape, config, has_sinks in zip(*(x.values() for x in calls), strict=True)
+        AttentionTrial(*recorder.shapes[layer], _for_trial(config), recorder.has_sinks[layer])
+        for layer, config in recorder.configs.items()
     )
     return list(dict.fromkeys(trials))
 
@@ -137,6 +136,6 @@ def _attend(
 ) -> list[Tensor]:
     """Outputs, and gradients of queries, keys and values, and of sinks if there are any."""
     with torch.enable_grad():
-        leaves = [x.detach().requires_grad_() for x in inputs]
-        out = layout.attend(0, *leaves[:3], config, *leaves[3:])
+        q, k, v, *sinks = leaves = [x.detach().requires_grad_() for x in inputs]
+        out = layout.attend(0, q, k, v, config, *sinks)
         return [out.detach(), *torch.autograd.grad(out, leaves, weight.transpose(1, 2).to(out))]
