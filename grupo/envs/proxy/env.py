@@ -41,11 +41,11 @@ RESERVED_TERMS = (
 class ProxyEnv:
     """An agent that calls the policy over an API of OpenAI's form, as the environment of a task.
 
-    Each rollout starts the agent once, with a base URL of its own. Every answer that the
-    agent requests is a turn of the rollout, in the exact tokens and with the log-probabilities that
-    the policy sampled. A request whose messages continue an earlier conversation, with the answer
-    unchanged, continues its tokens. Any other request begins a context of its own, which becomes a
-    row of the batch. The rollout is over when the agent ends.
+    Each rollout starts the agent once, with a base URL of its own. Every answer that the agent
+    requests, as a chat completion or as a response, is a turn of the rollout, in the exact tokens
+    and with the log-probabilities that the policy sampled. A request whose messages continue an
+    earlier conversation, with the answer unchanged, continues its tokens. Any other request begins
+    a context of its own, which becomes a row of the batch. The rollout is over when the agent ends.
 
     The policy samples from the distribution that is trained: `temperature`, `top_p` and other
     options of a request that would change it do not apply, and are counted.
@@ -53,7 +53,7 @@ class ProxyEnv:
     Reward terms beside those of `rewards`: `agent_reward` (the number that a function returned),
     `calls`, `contexts`, `tool_calls`, `call_limit` (1 if the agent wanted more calls than
     `max_calls`), `context_full` (1 if a call left no room for an answer), `not_applied/OPTION`, the
-    number of calls with an option that did not apply, and `left_threads`, if there are any: the
+    number of calls with an option that did not apply, and, where there are any, `left_threads`, the
     number of functions that have not ended with their rollouts. A rollout that one of these limits
     ends is scored as it is, without a number of the agent.
 
