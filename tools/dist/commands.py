@@ -54,7 +54,7 @@ COMMANDS = (
 )
 # with the sdist's files, which are those of the wheel
 AGAIN = (("--version",), ("doctor", "--environment"), ("recipes", "sums"), TRAIN)
-RESULTS = ("sums.html", "model/model.safetensors", "compared/report.html")
+RESULTS = ("sums.html", "model/model.safetensors", "compared/report.md")
 SERVER_SECONDS = 600.0  # a loaded machine needs minutes to import torch
 
 
