@@ -17,8 +17,11 @@ DEEPSEEK = tuple(
 FUNCTIONGEMMA = (
     *("<start_function_call>", "<end_function_call>", "<escape>", "<start_function_response>"),
 )
+PHI4_MINI = ("<|tool_call|>", "<|/tool_call|>")
 
-CALL_MARKERS = (HERMES, LLAMA, PYTHONIC, MISTRAL, HARMONY, GLM, DEEPSEEK, FUNCTIONGEMMA)
+CALL_MARKERS = (
+    *(HERMES, LLAMA, PYTHONIC, MISTRAL, HARMONY, GLM, DEEPSEEK, FUNCTIONGEMMA, PHI4_MINI),
+)
 
 
 def kept_markers(special_tokens: frozenset[str]) -> frozenset[str]:

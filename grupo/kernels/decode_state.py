@@ -13,6 +13,7 @@ from torch.nn.functional import pad
 from grupo.kernels import kv_tensors
 from grupo.kernels.kv_tensors import LayerKV
 from grupo.kernels.packing.block_attention import AttentionConfig
+from grupo.kernels.packing.sinks import Sinks, softmax_with_sinks
 from grupo.kernels.prefix_cache import NOT_CACHED, ROUTES_LAYER, PrefixCache
 
 
@@ -44,7 +45,13 @@ class DecodeState:
         self.activation_index = none.new_zeros(0, max_new_tokens)
 
     def attend(
-        self, layer: int, q: Tensor, k: Tensor, v: Tensor, config: AttentionConfig
+        self,
+        layer: int,
+        q: Tensor,
+        k: Tensor,
+        v: Tensor,
+        config: AttentionConfig,
+        sinks: Sinks | None = None,
     ) -> Tensor:
         """Outputs (1, R, H, d) of queries (1, H, R, d), keys and values (1, K, R, d)."""
         q, k, v = (x[0].transpose(0, 1) for x in (q, k, v))
@@ -60,7 +67,7 @@ class DecodeState:
         mask = self.masks[config.window]
         if mask is not None:
             scores = scores.masked_fill(mask[:, None, None], -inf)
-        p = scores.softmax(-1).to(v)
+        p = softmax_with_sinks(scores, sinks).to(v)
         prefix_p, suffix_p = p.split([prefix_k.shape[2], suffix_k.shape[2]], -1)
         out = self._weighted_prefix_values(prefix_p, prefix_v) + suffix_p @ suffix_v
         return out.flatten(1, 2)[None]

@@ -13,6 +13,7 @@ from grupo.kernels.lm_head import LMHead
 from grupo.kernels.packing import native_attention
 from grupo.kernels.packing.block_attention import AttentionBlock, AttentionConfig, kernel_for
 from grupo.kernels.packing.prefix_trie import PackedTokens, Segment, pack
+from grupo.kernels.packing.sinks import Sinks, merge_sinks
 from grupo.kernels.packing.tree_attention import TreeAttention, attend_blocks
 from grupo.kernels.prefix_cache import PrefixCache
 
@@ -44,10 +45,17 @@ class PrefillState:
     cached_prefixes: tuple[CachedPrefix, ...]
 
     def attend(
-        self, layer: int, q: Tensor, k: Tensor, v: Tensor, config: AttentionConfig
+        self,
+        layer: int,
+        q: Tensor,
+        k: Tensor,
+        v: Tensor,
+        config: AttentionConfig,
+        sinks: Sinks | None = None,
     ) -> Tensor:
         q, k, v = (x[0].transpose(0, 1) for x in (q, k, v))
-        return self.attend_with_lse(layer, q, k, v, config)[0][None]
+        out, lse = self.attend_with_lse(layer, q, k, v, config)
+        return (out if sinks is None else merge_sinks(out, lse, sinks)[0])[None]
 
     def attend_with_lse(
         self, layer: int, q: Tensor, k: Tensor, v: Tensor, config: AttentionConfig

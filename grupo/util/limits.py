@@ -130,6 +130,13 @@ WAITING_CALLS = Limit(
     "each holds a connection and its messages; the calls of a rollout are answered one after"
     " another",
 )
+LEFT_THREADS = Limit(
+    "functions of agents that go on in their threads after their rollouts",
+    64,
+    "functions",
+    "Python cannot end a thread, and each has memory and open files; coroutines are cancelled, and"
+    " programs killed",
+)
 REPLY_VALUES = Limit(
     "a reply of an MCP server",
     100_000,
@@ -237,6 +244,7 @@ LIMITS = (
     PROMPT_SIZE,
     CONNECTIONS,
     WAITING_CALLS,
+    LEFT_THREADS,
     REPLY_VALUES,
     OBSERVATION_SIZE,
     OBSERVATION_VALUES,

@@ -64,7 +64,7 @@ def resolved(template, *, applied=True, role="", stop_strings=(), **fields):
         ("deepseek_v3", ("deepseek", "prompt", "tool")),
         ("deepseek_v31", ("deepseek", "prompt", "tool")),
         ("functiongemma", ("functiongemma", "template", "")),
-        ("phi4", ("hermes", "prompt", "user")),
+        ("phi4", ("phi4_mini", "prompt", "tool")),
         (PLAIN, ("hermes", "prompt", "user")),
     ],
 )

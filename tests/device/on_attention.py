@@ -5,8 +5,11 @@ from typing import Any
 
 import pytest
 import torch
+from torch.nn.attention.flex_attention import AuxOutput
 
 from grupo.kernels.packing import attention_choice, flex_attention
+from grupo.kernels.packing.attention_choice import AttentionTrial, is_flex_correct
+from grupo.kernels.packing.block_attention import AttentionConfig
 from grupo.kernels.packing.flex_attention import FlexLayout
 from grupo.kernels.packing.tree_attention import TreeAttention
 from grupo.models.causal_lm import CausalLM
@@ -60,6 +63,18 @@ def test_flex_attention_is_used_if_its_trial_passes(family, dtype, folders, monk
     assert torch.allclose(logp.cpu(), batch.old_logp, atol=1e-3 if dtype == "float32" else 0.3)
     copied: Any = policy.evaluator.with_model(policy.load_frozen_copy().hf_model)
     assert copied.backend.attention is FlexLayout
+
+
+def wrong_sums(*qkv: Any, **options: Any) -> Any:
+    out, sums = plain_flex_attention(*qkv, **options)
+    return out, AuxOutput(lse=sums.lse + 0.1)
+
+
+@pytest.mark.parametrize(("kernel", "passes"), [(plain_flex_attention, True), (wrong_sums, False)])
+def test_a_trial_compares_attention_with_sinks(kernel, passes, monkeypatch):
+    use_kernel(monkeypatch, kernel)
+    trial = AttentionTrial(4, 2, 8, 8, AttentionConfig(0.3, window=64), has_sinks=True)
+    assert is_flex_correct(trial, torch.device("cuda"), torch.float32) == passes
 
 
 def wrong_gradient(q: Any, k: Any, v: Any, **options: Any) -> Any:

@@ -1,4 +1,4 @@
-"""More model families than `tiny_lm`: with windows, experts, values narrower than keys."""
+"""More families than `tiny_lm`: with windows, experts, sinks, values narrower than keys."""
 
 from typing import Any
 
@@ -24,10 +24,16 @@ SUPPORTED: dict[str, Any] = {
     "deepseek_v3": lambda: DeepseekV3Config(
         **NARROW, **ENDS, **EXPERTS, **RANKS, v_head_dim=8, moe_intermediate_size=16
     ),
+    "gpt_oss": lambda: GptOssConfig(
+        **WIDE,
+        **ENDS,
+        num_local_experts=4,
+        sliding_window=4,
+        rope_parameters={"rope_type": "default", "rope_theta": 10_000.0},
+    ),
 }
-# attention sinks; an attention function of their own
+# an attention function of its own
 UNSUPPORTED: dict[str, Any] = {
-    "gpt_oss": lambda: GptOssConfig(**WIDE, **ENDS, num_local_experts=4),
     "gpt_neo": lambda: GPTNeoConfig(
         hidden_size=32, num_layers=2, num_heads=4, attention_types=[[["global"], 2]], **ENDS
     ),

@@ -5,11 +5,20 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.nn.attention.flex_attention import AuxOutput, AuxRequest
 
 
 def plain_flex_attention(
-    q: Tensor, k: Tensor, v: Tensor, *, scale: float, block_mask: Any, score_mod: Any, **_: Any
-) -> Tensor:
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    *,
+    scale: float,
+    block_mask: Any,
+    score_mod: Any,
+    return_aux: AuxRequest | None = None,
+    **_: Any,
+) -> Any:
     """Attention with all scores, and the mask and softcap of flex_attention."""
     queries, keys = (torch.arange(x.shape[2], device=x.device) for x in (q, k))
     zero = torch.zeros((), dtype=torch.long, device=q.device)
@@ -18,4 +27,6 @@ def plain_flex_attention(
     k, v = (x.repeat_interleave(repeats, 1) for x in (k, v))
     scores = (q @ k.mT).to(torch.promote_types(q.dtype, torch.float32)) * scale
     scores = score_mod(scores, zero, zero, queries[:, None], keys) if score_mod else scores
-    return scores.masked_fill(~allowed, -inf).softmax(-1).to(v) @ v
+    scores = scores.masked_fill(~allowed, -inf)
+    out = scores.softmax(-1).to(v) @ v
+    return (out, AuxOutput(lse=scores.logsumexp(-1))) if return_aux else out

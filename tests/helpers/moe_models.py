@@ -1,4 +1,4 @@
-"""Tiny mixtures of experts with random weights, of five families."""
+"""Tiny mixtures of experts with random weights, of five families, and one that is not packed."""
 
 from pathlib import Path
 from typing import Any
@@ -11,6 +11,7 @@ from transformers import (
     MixtralConfig,
     OlmoeConfig,
     Qwen3MoeConfig,
+    Qwen3NextConfig,
 )
 
 from tests.helpers.attention_models import NARROW, RANKS
@@ -40,7 +41,22 @@ MOE: dict[str, Any] = {
         rope_parameters=ROPE,
     ),
 }
-PACKED = [name for name in MOE if name != "gpt_oss"]  # whose attention has sinks
+
+
+PADDED: dict[str, Any] = {  # some layers have no attention
+    "qwen3_next": lambda: Qwen3NextConfig(
+        **WIDE,
+        **ENDS,
+        **SIZES,
+        moe_intermediate_size=16,
+        shared_expert_intermediate_size=16,
+        layer_types=["linear_attention", "full_attention"],
+        linear_num_key_heads=2,
+        linear_num_value_heads=2,
+        linear_key_head_dim=8,
+        linear_value_head_dim=8,
+    ),
+}
 
 
 def save_moe(folder: Path, family: str, deviation: float = 0.4) -> str:
@@ -48,11 +64,11 @@ def save_moe(folder: Path, family: str, deviation: float = 0.4) -> str:
 
     Args:
         folder: Folder of the model.
-        family: A family of `MOE`.
+        family: A family of `MOE` or `PADDED`.
         deviation: Standard deviation of the weights; the family's own one is 0.02.
     """
     torch.manual_seed(1)
-    model = AutoModelForCausalLM.from_config(MOE[family]())
+    model = AutoModelForCausalLM.from_config({**MOE, **PADDED}[family]())
     with torch.no_grad():
         for parameter in (p for p in model.parameters() if p.ndim > 1):
             parameter.normal_(0, deviation)

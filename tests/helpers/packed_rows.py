@@ -33,7 +33,9 @@ def count_prefixes(rows: Rows) -> int:
     return len({tuple(row[: n + 1]) for row in rows for n in range(len(row))})
 
 
-def reference_attention(q: Tensor, k: Tensor, v: Tensor, config: AttentionConfig) -> Tensor:
+def reference_attention(
+    q: Tensor, k: Tensor, v: Tensor, config: AttentionConfig, sinks: Tensor | None = None
+) -> Tensor:
     """Causal attention of one row: outputs (n, H, e) of q (n, H, d), k (n, K, d), v (n, K, e)."""
     n, heads = q.shape[:2]
     k, v = (x.repeat_interleave(heads // x.shape[1], 1) for x in (k, v))
@@ -42,4 +44,7 @@ def reference_attention(q: Tensor, k: Tensor, v: Tensor, config: AttentionConfig
         scores = config.softcap * (scores / config.softcap).tanh()
     distance = torch.arange(n)[:, None] - torch.arange(n)
     visible = (distance >= 0) & (distance < config.window)
-    return torch.einsum("hqk,khe->qhe", scores.masked_fill(~visible, -torch.inf).softmax(-1), v)
+    scores = scores.masked_fill(~visible, -torch.inf)
+    if sinks is not None:
+        scores = torch.cat([scores, sinks[:, None, None].expand(-1, n, 1)], -1)
+    return torch.einsum("hqk,khe->qhe", scores.softmax(-1)[..., :n], v)

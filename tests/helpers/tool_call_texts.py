@@ -75,6 +75,7 @@ def write_calls(format_name, *calls):
         "functiongemma": lambda name, arguments: (
             f"<start_function_call>call:{name}{functiongemma_value(arguments)}<end_function_call>"
         ),
+        "phi4_mini": lambda name, arguments: json.dumps({"name": name, "arguments": arguments}),
         "react": lambda name, arguments: f"Action: {name}\nAction Input: {json.dumps(arguments)}\n",
     }[format_name]
     written = [write(*call) for call in calls]
@@ -91,6 +92,8 @@ def write_calls(format_name, *calls):
             return f"{CALLS}{''.join(written)}{CALLS_END}"
         case "functiongemma":
             return "".join(written)
+        case "phi4_mini":
+            return f"<|tool_call|>[{', '.join(written)}]<|/tool_call|>"
         case "react":
             return f"Thought: I look.\n{''.join(written)}Observation:"
     return "\n".join(written)
@@ -132,6 +135,10 @@ MALFORMED = {
     "functiongemma": (
         "<start_function_call>call:add{a:}<end_function_call>",
         "not JSON: Expecting value",
+    ),
+    "phi4_mini": (
+        '<|tool_call|>[{"name": "add", }]<|/tool_call|>',
+        "not JSON: Expecting property name",
     ),
     "react": ("Action: add\nObservation:", "the line Action Input follows Action"),
 }

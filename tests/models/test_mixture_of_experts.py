@@ -16,7 +16,7 @@ from grupo.models.causal_policy import CausalPolicy
 from grupo.models.evaluator import PackedEvaluator
 from grupo.models.policy_routers import ROUTES
 from grupo.util.errors import ConfigError
-from tests.helpers.moe_models import MOE, PACKED, save_moe
+from tests.helpers.moe_models import MOE, save_moe
 from tests.helpers.tiny_lm import batch_of, build_cached, generate, two_turn_rollouts
 
 PROMPTS = ("A question of many words, which rows share: 2+2?", "A question of many", "Hi")
@@ -52,7 +52,7 @@ def relative_error(actual: torch.Tensor, expected: torch.Tensor) -> float:
 @pytest.mark.parametrize("family", MOE)
 def test_logp_and_gradients_equal_those_of_transformers(moe, family):
     policy = CausalLM(moe[family], max_new_tokens=12).build()
-    assert isinstance(policy.evaluator, PackedEvaluator) == (family in PACKED)
+    assert isinstance(policy.evaluator, PackedEvaluator)
     batch = answers(policy)
     logp = policy.signals(batch).logp[batch.mask]
     weight = torch.randn(len(logp), generator=torch.Generator().manual_seed(2))
@@ -68,7 +68,7 @@ def test_logp_and_gradients_equal_those_of_transformers(moe, family):
             assert relative_error(own[name].grad, parameter.grad) < 1e-4, name
 
 
-@pytest.mark.parametrize("family", PACKED)
+@pytest.mark.parametrize("family", MOE)
 def test_recorded_experts_are_those_of_a_forward_pass_over_the_row(moe, family):
     policy = build_cached(CausalLM(moe[family], max_new_tokens=12, router_replay=True))
     batch = answers(policy)
@@ -87,14 +87,14 @@ def test_recorded_experts_are_those_of_a_forward_pass_over_the_row(moe, family):
         assert (routes[i, length[i] - 1 :] == OWN_CHOICE).all()
 
 
-@pytest.mark.parametrize("family", PACKED)
+@pytest.mark.parametrize("family", MOE)
 def test_the_first_ratio_is_one_in_a_second_turn_with_replayed_experts(moe, family):
     policy = build_cached(CausalLM(moe[family], max_new_tokens=12, router_replay=True))
     ratio = first_ratio(policy)
     torch.testing.assert_close(ratio, torch.ones_like(ratio), rtol=0, atol=2e-5)
 
 
-@pytest.mark.parametrize("family", PACKED)
+@pytest.mark.parametrize("family", MOE)
 def test_the_first_ratio_is_one_within_1e_6_at_the_deviation_of_the_family(tmp_path, family):
     """Only rounding is left: weights of a deviation 20 times as large amplify it to 1e-5."""
     folder = save_moe(tmp_path, family, deviation=0.02)
@@ -114,7 +114,7 @@ def first_ratio(policy: CausalPolicy) -> torch.Tensor:
     return (logp - batch.old_logp)[batch.mask].exp()
 
 
-@pytest.mark.parametrize("family", PACKED)
+@pytest.mark.parametrize("family", MOE)
 def test_other_experts_are_taken_and_weighted_by_the_router(moe, family):
     policy = build_cached(CausalLM(moe[family], max_new_tokens=12, router_replay=True))
     batch = answers(policy, attempts=1)
@@ -132,7 +132,8 @@ def test_other_experts_are_taken_and_weighted_by_the_router(moe, family):
         assert torch.equal(counts, torch.bincount(experts, minlength=len(counts)).double())
     policy.module.zero_grad()
     logp.sum().backward()
-    gates = [p for n, p in policy.hf_model.named_parameters() if n.endswith(("gate.weight",))]
+    parameters = policy.hf_model.named_parameters()
+    gates = [p for n, p in parameters if n.endswith(("gate.weight", "router.weight"))]
     assert gates
     assert all(p.grad is not None and p.grad.abs().max() > 0 for p in gates)
     policy.module.zero_grad()
@@ -256,6 +257,7 @@ def test_a_dense_model_has_no_routers(folders, field, value):
         CausalLM(folders["llama"], max_new_tokens=4, **{field: value}).build()
 
 
-def test_replay_needs_packed_attention(moe):
+def test_replay_needs_packed_attention(tmp_path):
+    folder = save_moe(tmp_path, "qwen3_next")
     with pytest.raises(ConfigError, match="router_replay: True, and transformers generates"):
-        CausalLM(moe["gpt_oss"], max_new_tokens=4, router_replay=True).build()
+        CausalLM(folder, max_new_tokens=4, router_replay=True).build()

@@ -5,13 +5,14 @@ quickstart's kind takes the place of the toy model, so that each takes seconds.
 """
 
 import json
+import shlex
 import shutil
 import subprocess
 import sys
-import time
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from urllib.error import URLError
+from threading import Timer
+from urllib.error import HTTPError
 from urllib.request import Request, urlopen
 
 from programs import run, stage, variables
@@ -53,7 +54,7 @@ COMMANDS = (
 )
 # with the sdist's files, which are those of the wheel
 AGAIN = (("--version",), ("doctor", "--environment"), ("recipes", "sums"), TRAIN)
-RESULTS = ("sums.html", "model/model.safetensors", "compared/report.html")
+RESULTS = ("sums.html", "model/model.safetensors", "compared/report.md")
 SERVER_SECONDS = 600.0  # a loaded machine needs minutes to import torch
 
 
@@ -83,9 +84,9 @@ def try_commands(programs: Path, folder: Path, commands: Iterable[Sequence[str]]
             sys.exit(f"{result} is empty")
 
 
-def try_server(programs: Path, folder: Path, port: int = 18_000) -> None:
-    """Serve the run to clients of OpenAI, and request one answer; exits if there is none."""
-    command = ("serve", "runs/sums", "--openai", "--port", str(port), "--max-new-tokens", "4")
+def try_server(programs: Path, folder: Path) -> None:
+    """Serve the run to clients of OpenAI, and request an answer; exits if there is none."""
+    command = ("serve", "runs/sums", "--openai", "--port", "18000", "--max-new-tokens", "4")
     with (
         stage(f"  grupo {' '.join(command)}"),
         subprocess.Popen(
@@ -97,26 +98,37 @@ def try_server(programs: Path, folder: Path, port: int = 18_000) -> None:
             text=True,
         ) as server,
     ):
+        assert server.stdout
+        lines: list[str] = []
+        end = Timer(SERVER_SECONDS, server.kill)
+        end.start()
         try:
-            answer = _answer(server, f"http://127.0.0.1:{port}/v1/chat/completions")
+            for line in server.stdout:
+                lines.append(line)
+                if line.startswith("export "):
+                    break
+            else:
+                sys.exit(f"{''.join(lines)[-4000:]}grupo serve --openai ended, or took too long")
+            print(f"  {_answer(lines[-1])}")
         finally:
+            end.cancel()
             server.terminate()
-            output = server.stdout.read() if server.stdout else ""
-        if not answer:
-            sys.exit(f"{output[-4000:]}grupo serve --openai gave no answer")
 
 
-def _answer(server: subprocess.Popen[str], url: str) -> str:
-    """The body of an answer; empty if the server ends or takes too long."""
+def _answer(exports: str) -> str:
+    """The kind of an answer of the server; exits if it is refused.
+
+    Args:
+        exports: The line with the environment variables of clients that the server prints.
+    """
+    given = dict(word.split("=", 1) for word in shlex.split(exports)[1:])
+    url = f"{given['OPENAI_BASE_URL']}/chat/completions"
     body = {"model": "any", "messages": [{"role": "user", "content": "1 + 2"}], "max_tokens": 4}
-    data, headers = json.dumps(body).encode(), {"Content-Type": "application/json"}
-    end = time.monotonic() + SERVER_SECONDS
-    while server.poll() is None and time.monotonic() < end:
-        try:
-            with urlopen(Request(url, data, headers), timeout=SERVER_SECONDS) as response:
-                return json.loads(response.read())["object"]
-        except URLError as error:
-            if hasattr(error, "code"):
-                sys.exit(f"{url}: {error}")
-            time.sleep(0.5)
-    return ""
+    headers = {"Content-Type": "application/json"}
+    headers["Authorization"] = f"Bearer {given['OPENAI_API_KEY']}"
+    request = Request(url, json.dumps(body).encode(), headers)
+    try:
+        with urlopen(request, timeout=SERVER_SECONDS) as response:
+            return json.loads(response.read())["object"]
+    except HTTPError as error:
+        sys.exit(f"{url}: {error}: {error.read().decode()}")

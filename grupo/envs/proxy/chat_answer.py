@@ -2,7 +2,7 @@
 
 import json
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -111,16 +111,23 @@ def _call_objects(answer: ChatAnswer) -> list[Mapping[str, Any]]:
     ]
 
 
-def _logprobs(request: ChatRequest, answer: ChatAnswer) -> Mapping[str, Any] | None:
-    """Log-probabilities of the tokens, which are named by their ids as vLLM can name them."""
+def logprob_entries(request: ChatRequest, answer: ChatAnswer) -> Sequence[Mapping[str, Any]]:
+    """Log-probabilities of the tokens, which are named by their ids as vLLM can name them.
+
+    There are none if the request does not want them.
+    """
     if not request.logprobs:
-        return None
+        return []
     pairs = zip(answer.response.items, answer.response.logp, strict=True)
-    entries = [
+    return [
         {"token": f"token_id:{item}", "logprob": logp, "bytes": None, "top_logprobs": []}
         for item, logp in pairs
     ]
-    return {"content": entries, "refusal": None}
+
+
+def _logprobs(request: ChatRequest, answer: ChatAnswer) -> Mapping[str, Any] | None:
+    entries = logprob_entries(request, answer)
+    return {"content": entries, "refusal": None} if request.logprobs else None
 
 
 def _usage(answer: ChatAnswer) -> Mapping[str, int]:

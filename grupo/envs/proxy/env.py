@@ -1,4 +1,4 @@
-"""Agents behind an API: any program that calls OpenAI's chat completions, as an environment."""
+"""Agents behind an API: any program that calls a policy by OpenAI's API, as an environment."""
 
 import asyncio
 import weakref
@@ -33,6 +33,7 @@ RolloutKey = tuple[str, tuple[str, ...]]  # the key of the first agent, and the 
 OTHER_CALLS_ERROR = "the agent made other calls when its answers were repeated"
 RESERVED_TERMS = (
     *("agent_reward", "calls", "contexts", "tool_calls", "call_limit", "context_full"),
+    "left_threads",
 )
 
 
@@ -40,20 +41,21 @@ RESERVED_TERMS = (
 class ProxyEnv:
     """An agent that calls the policy over an API of OpenAI's form, as the environment of a task.
 
-    Each rollout starts the agent once, with a base URL of its own. Every chat completion that the
-    agent requests is a turn of the rollout, in the exact tokens and with the log-probabilities that
-    the policy sampled. A request whose messages continue an earlier conversation, with the answer
-    unchanged, continues its tokens. Any other request begins a context of its own, which becomes a
-    row of the batch. The rollout is over when the agent ends.
+    Each rollout starts the agent once, with a base URL of its own. Every answer that the agent
+    requests, as a chat completion or as a response, is a turn of the rollout, in the exact tokens
+    and with the log-probabilities that the policy sampled. A request whose messages continue an
+    earlier conversation, with the answer unchanged, continues its tokens. Any other request begins
+    a context of its own, which becomes a row of the batch. The rollout is over when the agent ends.
 
     The policy samples from the distribution that is trained: `temperature`, `top_p` and other
     options of a request that would change it do not apply, and are counted.
 
     Reward terms beside those of `rewards`: `agent_reward` (the number that a function returned),
     `calls`, `contexts`, `tool_calls`, `call_limit` (1 if the agent wanted more calls than
-    `max_calls`), `context_full` (1 if a call left no room for an answer), and `not_applied/OPTION`,
-    the number of calls with an option that did not apply. A rollout that one of these limits ends
-    is scored as it is, without a number of the agent.
+    `max_calls`), `context_full` (1 if a call left no room for an answer), `not_applied/OPTION`, the
+    number of calls with an option that did not apply, and, where there are any, `left_threads`, the
+    number of functions that have not ended with their rollouts. A rollout that one of these limits
+    ends is scored as it is, without a number of the agent.
 
     Args:
         harness: The agent. A function of the task and the `PolicyAddress`, plain or async, or the

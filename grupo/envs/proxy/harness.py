@@ -1,15 +1,15 @@
 """An agent of one rollout: a program in a process of its own, or a function in a thread."""
 
 import asyncio
-import inspect
 import re
 import shlex
 import shutil
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from grupo.core.types import Task
-from grupo.envs import daemon_threads
+from grupo.envs.proxy.agent_thread import AgentThread
 from grupo.envs.proxy.policy_address import PolicyAddress
 from grupo.envs.proxy.program import HarnessError, run_command
 from grupo.envs.timeouts import failure_from_exception
@@ -65,10 +65,10 @@ def check_command(command: HarnessFunction | str) -> None:
 async def run_function(function: HarnessFunction, task: Task, address: PolicyAddress) -> Any:
     """The value of a function, plain or async, which runs in a daemon thread of its own.
 
-    The thread is abandoned if the caller is cancelled: Python cannot end it.
+    A coroutine is cancelled if the caller is. The thread of a plain function goes on.
 
     Raises:
-        HarnessError: The function raised.
+        HarnessError: The function raised, or was not started.
     """
     loop = asyncio.get_running_loop()
     result: asyncio.Future[Any] = loop.create_future()
@@ -81,18 +81,11 @@ async def run_function(function: HarnessFunction, task: Task, address: PolicyAdd
         else:
             result.set_result(value)
 
-    def job() -> None:
-        value, error = None, None
-        try:
-            value = function(task, address)
-            value = asyncio.run(_awaited(value)) if inspect.isawaitable(value) else value
-        except BaseException as raised:  # an agent that calls sys.exit() fails like any other
-            error = raised
-        loop.call_soon_threadsafe(settle, value, error)
-
-    daemon_threads.run_in_worker(job)
-    return await result
-
-
-async def _awaited(value: Any) -> Any:
-    return await value
+    thread = AgentThread(
+        partial(function, task, address), partial(loop.call_soon_threadsafe, settle)
+    )
+    thread.start()
+    try:
+        return await result
+    finally:
+        thread.stop()

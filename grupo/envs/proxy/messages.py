@@ -1,4 +1,4 @@
-"""Messages of a chat request in the form that chat templates read."""
+"""Messages of a request in the form that chat templates read."""
 
 import hashlib
 import json
@@ -30,26 +30,81 @@ def parse_messages(value: Any) -> tuple[Message, ...]:
         raise invalid("messages", value, "a list of one message or more")
     messages: list[Message] = []
     for i, item in enumerate(value):
-        messages.append(_parse_message(f"messages[{i}]", item, messages))
+        messages.append(parse_message(f"messages[{i}]", item, messages))
+    check_last_message(messages, "messages")
+    return tuple(messages)
+
+
+def parse_message(place: str, item: Any, earlier: Sequence[Message]) -> Message:
+    """A message of a request.
+
+    Args:
+        place: Where it stands in the request, for error messages.
+        item: The message in OpenAI's form.
+        earlier: The messages before it, which name the tool of a result.
+
+    Raises:
+        ApiError: It has an unknown role, or content that is no text.
+    """
+    if not isinstance(item, Mapping):
+        raise invalid(place, item, 'an object such as {"role": "user", "content": "…"}')
+    role = item.get("role")
+    if not isinstance(role, str) or role not in ROLES:
+        raise ApiError(f"{place}.role: {role!r}. {suggest(str(role), ROLES)}", param=place)
+    content = parse_text(f"{place}.content", item.get("content"))
+    if role == "tool":
+        return result_message(content, item.get("tool_call_id"), earlier)
+    if role != "assistant":
+        return {"role": ROLES[role], "content": content}
+    return assistant_message(content, _parse_calls(f"{place}.tool_calls", item.get("tool_calls")))
+
+
+def check_last_message(messages: Sequence[Message], field: str) -> None:
+    """Raise `ApiError` if the last message is one that the policy cannot answer.
+
+    Args:
+        messages: All messages of a request.
+        field: Name of the field that holds them.
+    """
     if messages[-1]["role"] == "assistant":
         raise ApiError(
-            "messages: the last one is the assistant's. Allowed: one of another role, which the"
+            f"{field}: the last one is the assistant's. Allowed: one of another role, which the"
             " policy answers.",
-            param="messages",
+            param=field,
         )
-    return tuple(messages)
 
 
 def assistant_message(content: str, calls: Sequence[ToolCall]) -> Message:
     """An answer with tool calls as a message."""
     message: Message = {"role": "assistant", "content": content.strip()}
-    return {**message, "tool_calls": tuple(map(_call_object, calls))} if calls else message
+    return {**message, "tool_calls": tuple(map(call_object, calls))} if calls else message
+
+
+def call_object(call: ToolCall) -> Mapping[str, Any]:
+    """A tool call in a message, with its arguments as chat templates read them."""
+    function = {"name": call.name, "arguments": call.arguments}
+    return {"id": call.call_id, "type": "function", "function": function}
 
 
 def calls_of(message: Message) -> list[tuple[str, Any]]:
     """Name and arguments of each tool call in a message of the assistant."""
     functions = (call["function"] for call in message.get("tool_calls", ()))
     return [(function["name"], function["arguments"]) for function in functions]
+
+
+def result_message(content: str, call_id: object, earlier: Sequence[Message]) -> Message:
+    """A result, with the name of the tool whose call has the identifier.
+
+    Args:
+        content: The text of the result.
+        call_id: The identifier of the call, as the agent writes it.
+        earlier: The messages before it.
+    """
+    short_id = short_call_id(str(call_id))
+    calls = [call for message in earlier for call in message.get("tool_calls", ())]
+    names = {call["id"]: call["function"]["name"] for call in calls}
+    name = names.get(short_id, "unknown")
+    return {"role": "tool", "tool_call_id": short_id, "name": name, "content": content}
 
 
 def short_call_id(text: str) -> str:
@@ -61,39 +116,35 @@ def short_call_id(text: str) -> str:
     return valid_call_id(text) or hashlib.sha256(text.encode()).hexdigest()[:9]
 
 
-def _call_object(call: ToolCall) -> Mapping[str, Any]:
-    function = {"name": call.name, "arguments": call.arguments}
-    return {"id": call.call_id, "type": "function", "function": function}
+def parse_text(place: str, content: Any) -> str:
+    """The text of a content, which is a text or a list of parts with texts; "" if there is none.
 
-
-def _result_message(content: str, call_id: str, earlier: Sequence[Message]) -> Message:
-    """A result, with the name of the tool whose call has the identifier."""
-    calls = [call for message in earlier for call in message.get("tool_calls", ())]
-    names = {call["id"]: call["function"]["name"] for call in calls}
-    name = names.get(call_id, "unknown")
-    return {"role": "tool", "tool_call_id": call_id, "name": name, "content": content}
-
-
-def _parse_message(place: str, item: Any, earlier: Sequence[Message]) -> Message:
-    if not isinstance(item, Mapping):
-        raise invalid(place, item, 'an object such as {"role": "user", "content": "…"}')
-    role = item.get("role")
-    if not isinstance(role, str) or role not in ROLES:
-        raise ApiError(f"{place}.role: {role!r}. {suggest(str(role), ROLES)}", param=place)
-    content = _text(f"{place}.content", item.get("content"))
-    if role == "tool":
-        return _result_message(content, short_call_id(str(item.get("tool_call_id"))), earlier)
-    if role != "assistant":
-        return {"role": ROLES[role], "content": content}
-    return assistant_message(content, _parse_calls(f"{place}.tool_calls", item.get("tool_calls")))
-
-
-def _text(place: str, content: Any) -> str:
+    Raises:
+        ApiError: A part is no text.
+    """
     if content is None or isinstance(content, str):
         return content or ""
     if not isinstance(content, list):
         raise invalid(place, content, "a text, or a list of parts with texts")
     return "".join(_part_text(f"{place}[{i}]", part) for i, part in enumerate(content))
+
+
+def parse_call(place: str, function: Mapping[str, Any], call_id: object) -> ToolCall:
+    """A tool call of an earlier answer.
+
+    Args:
+        place: Where its function stands in the request, for error messages.
+        function: Its `name`, and its `arguments` as JSON.
+        call_id: Its identifier, as the agent writes it.
+
+    Raises:
+        ApiError: The arguments are not JSON.
+    """
+    try:
+        arguments = json.loads(function.get("arguments") or "{}")
+    except (TypeError, ValueError, RecursionError) as error:
+        raise ApiError(f"{place}.arguments: {error}. Allowed: JSON.", param=place) from error
+    return ToolCall(0, 0, function["name"], arguments, call_id=short_call_id(str(call_id)))
 
 
 def _part_text(place: str, part: Any) -> str:
@@ -108,18 +159,11 @@ def _part_text(place: str, part: Any) -> str:
 def _parse_calls(place: str, value: Any) -> list[ToolCall]:
     if not isinstance(value or [], list):
         raise invalid(place, value, "a list of tool calls")
-    return [_parse_call(f"{place}[{i}]", item) for i, item in enumerate(value or [])]
+    return [_parse_call_item(f"{place}[{i}]", item) for i, item in enumerate(value or [])]
 
 
-def _parse_call(place: str, item: Any) -> ToolCall:
+def _parse_call_item(place: str, item: Any) -> ToolCall:
     function = item.get("function") if isinstance(item, Mapping) else None
     if not isinstance(function, Mapping) or not isinstance(function.get("name"), str):
         raise invalid(place, item, '{"type": "function", "function": {"name": "…"}}')
-    try:
-        arguments = json.loads(function.get("arguments") or "{}")
-    except (TypeError, ValueError, RecursionError) as error:
-        raise ApiError(
-            f"{place}.function.arguments: {error}. Allowed: JSON.", param=place
-        ) from error
-    call_id = short_call_id(str(item.get("id")))
-    return ToolCall(0, 0, function["name"], arguments, call_id=call_id)
+    return parse_call(f"{place}.function", function, item.get("id"))

@@ -7,6 +7,7 @@ from typing import Any
 from grupo.core.model_call import UNREADABLE
 from grupo.core.types import RewardResult, Rollout
 from grupo.envs.multi_turn import NO_ROOM_ERROR
+from grupo.envs.proxy.agent_thread import num_left
 from grupo.envs.proxy.chat_request import ChatRequest
 from grupo.envs.proxy.session import Ended
 from grupo.envs.proxy.tool_rendering import ToolRendering
@@ -43,6 +44,8 @@ def agent_result(
         "call_limit": float(not ended and len(texts) >= max_calls),
         "context_full": float(not ended and is_full),
     }
+    if left := num_left():
+        terms["left_threads"] = float(left)
     options = Counter(name for request in requests for name in request.not_applied)
     terms |= {f"not_applied/{name}": float(count) for name, count in options.items()}
     value = ended.value if ended else None

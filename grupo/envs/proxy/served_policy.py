@@ -12,7 +12,8 @@ from grupo.core.types import Rollout
 from grupo.envs.proxy.api_error import ApiError
 from grupo.envs.proxy.calls import as_model_call, num_prompt_tokens
 from grupo.envs.proxy.chat_answer import ChatAnswer, make_answer
-from grupo.envs.proxy.chat_request import SAMPLING_OPTIONS, ChatRequest
+from grupo.envs.proxy.chat_request import ChatRequest
+from grupo.envs.proxy.request_fields import SAMPLING_OPTIONS
 from grupo.envs.proxy.server import ApiServer
 from grupo.envs.proxy.tool_rendering import rendering_of_template
 from grupo.inference.sampling_params import Sampling
@@ -45,9 +46,9 @@ class ServedPolicy:
         call = as_model_call(request, self.rendering)
         response = await actor(Rollout(), call)
         if response.finish_reason == UNREADABLE:
-            raise ApiError(response.text, param="messages")
+            raise ApiError(response.text, param=request.messages_field)
         if not response.items:
-            raise no_room()
+            raise no_room(request.messages_field)
         rollout = Rollout().append_turn(call, response)
         prompt_tokens = num_prompt_tokens(rollout)
         return make_answer(
@@ -55,10 +56,10 @@ class ServedPolicy:
         )
 
 
-def no_room() -> ApiError:
-    """The error of messages that leave no room for an answer."""
-    message = "messages: they fill the model's context. Allowed: shorter ones."
-    return ApiError(message, "context_length_exceeded", "messages")
+def no_room(field: str) -> ApiError:
+    """The error of messages, those of a field, that leave no room for an answer."""
+    message = f"{field}: they fill the model's context. Allowed: shorter ones."
+    return ApiError(message, "context_length_exceeded", field)
 
 
 async def serve_policy(

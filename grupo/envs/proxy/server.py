@@ -1,10 +1,11 @@
-"""The HTTP server in front of a policy: OpenAI's chat completions on the loopback interface."""
+"""The HTTP server in front of a policy: two forms of OpenAI's API on the loopback interface."""
 
 import asyncio
 import json
 import logging
 import secrets
 from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
 from http import HTTPStatus
 from typing import Any, Protocol
 
@@ -12,9 +13,10 @@ from aiohttp import web
 from aiohttp.http import HttpProcessingError
 
 from grupo.envs.proxy.api_error import ApiError
-from grupo.envs.proxy.chat_answer import ChatAnswer, completion, events
-from grupo.envs.proxy.chat_request import ChatRequest, parse_request
+from grupo.envs.proxy.chat_answer import ChatAnswer
+from grupo.envs.proxy.chat_request import ChatRequest
 from grupo.envs.proxy.connections import Connections
+from grupo.envs.proxy.request_form import FORMS, RequestForm
 from grupo.util.errors import ConfigError
 from grupo.util.limits import REQUEST_SIZE
 
@@ -36,7 +38,7 @@ class Endpoint(Protocol):
 
 
 class ApiServer:
-    """Chat completions for several agents, each of which has a secret key.
+    """Chat completions and Responses for several agents, each of which has a secret key.
 
     The key stands in the path, `/rollouts/<key>/v1`, or in the header `Authorization: Bearer <key>`
     of a request to `/v1`.
@@ -87,7 +89,8 @@ class ApiServer:
             client_max_size=REQUEST_SIZE.maximum, middlewares=[_errors_in_openai_form, _check_host]
         )
         for prefix in ("/v1", f"/{ROLLOUTS}/{{key}}/v1"):
-            application.router.add_post(f"{prefix}/chat/completions", self._complete)
+            for path, form in FORMS.items():
+                application.router.add_post(f"{prefix}/{path}", partial(self._answer, form))
             application.router.add_get(f"{prefix}/models", self._models)
         return application
 
@@ -96,16 +99,16 @@ class ApiServer:
         model = {"id": "policy", "object": "model", "created": 0, "owned_by": "grupo"}
         return web.json_response({"object": "list", "data": [model]})
 
-    async def _complete(self, request: web.Request) -> web.StreamResponse:
+    async def _answer(self, form: RequestForm, request: web.Request) -> web.StreamResponse:
         endpoint = self._endpoint(request)
         with self._connections.call(request, endpoint):
-            chat = parse_request(await _json_body(request))
-            answer = await endpoint.complete(chat)
-        if not chat.stream:
-            return web.json_response(completion(chat, answer))
+            parsed = form.parse(await _json_body(request))
+            answer = await endpoint.complete(parsed)
+        if not parsed.stream:
+            return web.json_response(form.body(parsed, answer))
         response = web.StreamResponse(headers={"Content-Type": "text/event-stream"})
         await response.prepare(request)
-        for event in events(chat, answer):
+        for event in form.events(parsed, answer):
             await response.write(event.encode())
         await response.write_eof()
         return response

@@ -44,13 +44,17 @@ def packed_attention_for(model: PreTrainedModel, dtype: torch.dtype) -> PackedAt
 
 @dataclass(frozen=True)
 class AttentionTrial:
-    """Attention of one kind of layer: numbers of heads and of their features, and configuration."""
+    """Attention of one kind of layer: numbers of heads and of their features, and configuration.
+
+    `has_sinks`: each head has a score without a value.
+    """
 
     heads: int
     kv_heads: int
     key_size: int
     value_size: int
     config: AttentionConfig
+    has_sinks: bool = False
 
 
 @torch.no_grad()
@@ -59,10 +63,11 @@ def attention_trials(model: PreTrainedModel) -> list[AttentionTrial]:
     packed = pack(torch.zeros(1, 2, dtype=torch.long), torch.tensor([2])).to(model.device)
     recorder = AttentionRecorder(TreeAttention(packed))
     hf_attention.forward_packed(model, packed.token, packed.position, recorder)
-    calls = zip(recorder.shapes.values(), recorder.configs.values(), strict=True)
-    return list(
-        dict.fromkeys(AttentionTrial(*shape, _for_trial(config)) for shape, config in calls)
+    trials = (
+        AttentionTrial(*recorder.shapes[layer], _for_trial(config), recorder.has_sinks[layer])
+        for layer, config in recorder.configs.items()
     )
+    return list(dict.fromkeys(trials))
 
 
 def _for_trial(config: AttentionConfig) -> AttentionConfig:
@@ -103,13 +108,15 @@ def _relative_error(trial: AttentionTrial, device: torch.device, dtype: torch.dt
         torch.randn(1, heads, length, size, generator=numbers).to(device, dtype)
         for heads, size in sizes
     )
+    sinks = torch.randn(trial.heads, generator=numbers).to(device, dtype)
+    inputs = (q, k, v, sinks) if trial.has_sinks else (q, k, v)
     flex = FlexLayout(packed)
     with torch.no_grad():  # scoring has a kernel of its own
-        scored = flex.attend(0, q, k, v, trial.config)
+        scored = flex.attend(0, q, k, v, trial.config, *inputs[3:])
     exact = torch.promote_types(dtype, torch.float32)
-    actual = _attend(flex, (q, k, v), weight, trial.config)
+    actual = _attend(flex, inputs, weight, trial.config)
     tree = TreeAttention(packed)
-    expected = _attend(tree, [x.to(exact) for x in (q, k, v)], weight, trial.config)
+    expected = _attend(tree, [x.to(exact) for x in inputs], weight, trial.config)
     pairs = zip([scored, *actual], [expected[0], *expected], strict=True)
     return max(float((a.to(exact) - b).norm() / b.norm()) for a, b in pairs)
 
@@ -125,10 +132,10 @@ def _trial_rows() -> PackedTokens:
 
 
 def _attend(
-    layout: AttentionLayout, qkv: Sequence[Tensor], weight: Tensor, config: AttentionConfig
+    layout: AttentionLayout, inputs: Sequence[Tensor], weight: Tensor, config: AttentionConfig
 ) -> list[Tensor]:
-    """Outputs, and gradients of queries, keys and values."""
+    """Outputs, and gradients of queries, keys and values, and of sinks if there are any."""
     with torch.enable_grad():
-        q, k, v = (x.detach().requires_grad_() for x in qkv)
-        out = layout.attend(0, q, k, v, config)
-        return [out.detach(), *torch.autograd.grad(out, (q, k, v), weight.transpose(1, 2).to(out))]
+        q, k, v, *sinks = leaves = [x.detach().requires_grad_() for x in inputs]
+        out = layout.attend(0, q, k, v, config, *sinks)
+        return [out.detach(), *torch.autograd.grad(out, leaves, weight.transpose(1, 2).to(out))]

@@ -4,6 +4,7 @@ from torch import Tensor
 
 from grupo.kernels.packing.block_attention import AttentionConfig
 from grupo.kernels.packing.hf_attention import AttentionLayout
+from grupo.kernels.packing.sinks import Sinks
 
 
 class AttentionRecorder:
@@ -18,10 +19,18 @@ class AttentionRecorder:
         self.configs: dict[int, AttentionConfig] = {}  # by layer
         # numbers of query heads and key heads, features of a key and of a value
         self.shapes: dict[int, tuple[int, int, int, int]] = {}
+        self.has_sinks: dict[int, bool] = {}
 
     def attend(
-        self, layer: int, q: Tensor, k: Tensor, v: Tensor, config: AttentionConfig
+        self,
+        layer: int,
+        q: Tensor,
+        k: Tensor,
+        v: Tensor,
+        config: AttentionConfig,
+        sinks: Sinks | None = None,
     ) -> Tensor:
         self.configs[layer] = config
         self.shapes[layer] = q.shape[1], k.shape[1], k.shape[3], v.shape[3]
-        return self.layout.attend(layer, q, k, v, config)
+        self.has_sinks[layer] = sinks is not None
+        return self.layout.attend(layer, q, k, v, config, sinks)

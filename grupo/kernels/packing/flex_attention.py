@@ -14,10 +14,11 @@ from typing import Any
 import torch
 from jaxtyping import Int
 from torch import Tensor
-from torch.nn.attention.flex_attention import BlockMask, flex_attention
+from torch.nn.attention.flex_attention import AuxRequest, BlockMask, flex_attention
 
 from grupo.kernels.packing.block_attention import AttentionConfig
 from grupo.kernels.packing.prefix_trie import PackedTokens
+from grupo.kernels.packing.sinks import Sinks
 from grupo.util.device_copies import to_device
 
 FlexKernel = Callable[..., Any]  # with the signature of flex_attention
@@ -33,7 +34,7 @@ def _compiled_flex() -> FlexKernel:
     return torch.compile(flex_attention, dynamic=True, fullgraph=True)
 
 
-def default_kernel(q: Tensor, k: Tensor, v: Tensor, **options: Any) -> Tensor:
+def default_kernel(q: Tensor, k: Tensor, v: Tensor, **options: Any) -> Any:
     """flex_attention, compiled for any length on CUDA and uncompiled elsewhere."""
     if not q.is_cuda:
         return flex_attention(q, k, v, **options)
@@ -60,13 +61,24 @@ class FlexLayout:
     block_masks: dict[float, BlockMask] = field(default_factory=dict, compare=False, repr=False)
 
     def attend(
-        self, layer: int, q: Tensor, k: Tensor, v: Tensor, config: AttentionConfig
+        self,
+        layer: int,
+        q: Tensor,
+        k: Tensor,
+        v: Tensor,
+        config: AttentionConfig,
+        sinks: Sinks | None = None,
     ) -> Tensor:
         """Outputs (1, M, H, d) of queries (1, H, M, d), and keys and values (1, K, M, d)."""
         softcap = _softcap_mod(config.softcap, q.device) if config.softcap else None
         mask = self.block_mask(config.window)
         options = {"score_mod": softcap, "block_mask": mask, "enable_gqa": True}
-        return self.kernel(q, k, v, scale=config.scale, **options).transpose(1, 2)
+        if sinks is None:
+            return self.kernel(q, k, v, scale=config.scale, **options).transpose(1, 2)
+        aux = AuxRequest(lse=True)
+        out, sums = self.kernel(q, k, v, scale=config.scale, return_aux=aux, **options)
+        share = (sums.lse - sinks.to(sums.lse)[:, None]).sigmoid()  # of the keys, in each softmax
+        return (out * share[..., None]).to(out.dtype).transpose(1, 2)
 
     def block_mask(self, window: float) -> BlockMask:
         """The block mask for a window, created once, without waiting for a GPU."""

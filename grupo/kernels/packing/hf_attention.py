@@ -16,6 +16,7 @@ from grupo.kernels.float32_precision import full_float32
 from grupo.kernels.packing.block_attention import AttentionConfig
 from grupo.kernels.packing.positions import position_ids_of
 from grupo.kernels.packing.prefix_trie import pack
+from grupo.kernels.packing.sinks import Sinks
 from grupo.kernels.packing.tree_attention import TreeAttention
 from grupo.kernels.routing import MODEL_ERRORS, RouterPass, routing_argument
 from grupo.kernels.trial_rows import trial_rows
@@ -29,9 +30,18 @@ class AttentionLayout(Protocol):
     """The attention pattern among packed tokens."""
 
     def attend(
-        self, layer: int, q: Tensor, k: Tensor, v: Tensor, config: AttentionConfig
+        self,
+        layer: int,
+        q: Tensor,
+        k: Tensor,
+        v: Tensor,
+        config: AttentionConfig,
+        sinks: Sinks | None = None,
     ) -> Tensor:
-        """Outputs (1, M, H, d) of queries (1, H, M, d), and keys and values (1, K, M, d)."""
+        """Outputs (1, M, H, d) of queries (1, H, M, d), and keys and values (1, K, M, d).
+
+        `sinks`: a score of each head that takes part in its softmax without a value.
+        """
         ...
 
 
@@ -46,7 +56,7 @@ class AttentionWithLSE(Protocol):
 
 
 def _attention(
-    module: nn.Module, q: Tensor, k: Tensor, v: Tensor, mask: None, **kwargs: Any
+    module: nn.Module, q: Tensor, k: Tensor, v: Tensor, attention_mask: None, **kwargs: Any
 ) -> tuple[Tensor, None]:
     config = AttentionConfig(
         kwargs.get("scaling") or q.shape[-1] ** -0.5,
@@ -56,7 +66,8 @@ def _attention(
     # rotation by float32 angles may have widened queries and keys
     q = q.to(v.dtype)
     k = k.to(v.dtype)
-    return kwargs["layout"].attend(module.layer_idx, q, k, v, config), None
+    sinks = kwargs.get("s_aux")
+    return kwargs["layout"].attend(module.layer_idx, q, k, v, config, sinks), None
 
 
 def forward_packed(

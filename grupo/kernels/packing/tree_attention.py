@@ -20,6 +20,7 @@ from grupo.kernels.packing.block_attention import (
 )
 from grupo.kernels.packing.prefix_trie import PackedTokens, Segment
 from grupo.kernels.packing.self_blocks import SelfBlock, TokenHeads
+from grupo.kernels.packing.sinks import Sinks, merge_sinks, sinks_gradient
 
 BlockSlices = tuple[slice, slice, AttentionBlock]  # packed queries, packed keys, their block
 # with 16 heads, 1 GiB of scores in float32, of which the gradient needs about four copies
@@ -40,11 +41,17 @@ class TreeAttention:
     max_block_pairs: int | None = None
 
     def attend(
-        self, layer: int, q: Tensor, k: Tensor, v: Tensor, config: AttentionConfig
+        self,
+        layer: int,
+        q: Tensor,
+        k: Tensor,
+        v: Tensor,
+        config: AttentionConfig,
+        sinks: Sinks | None = None,
     ) -> Tensor:
         """Outputs (1, M, H, d) of queries (1, H, M, d), and keys and values (1, K, M, d)."""
         q, k, v = (x[0].transpose(0, 1) for x in (q, k, v))
-        return _TreeAttentionFunction.apply(q, k, v, self, config)[None]
+        return _TreeAttentionFunction.apply(q, k, v, sinks, self, config)[None]
 
     def attend_with_lse(
         self, layer: int, q: TokenHeads, k: TokenHeads, v: TokenHeads, config: AttentionConfig
@@ -170,19 +177,25 @@ class _TreeAttentionFunction(torch.autograd.Function):
         q: TokenHeads,
         k: TokenHeads,
         v: TokenHeads,
+        sinks: Sinks | None,
         tree: TreeAttention,
         config: AttentionConfig,
     ) -> Tensor:
         out, lse = tree.attend_with_lse(0, q, k, v, config)
-        ctx.save_for_backward(q, k, v, out, lse)
+        if sinks is not None:
+            out, lse = merge_sinks(out, lse, sinks)
+        ctx.save_for_backward(q, k, v, out, lse, sinks)
         ctx.tree = tree
         ctx.config = config
         return out
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
-        qkv_grads = ctx.tree.backward(grads[0], ctx.saved_tensors, ctx.config)
-        return *qkv_grads, None, None
+        *saved, sinks = ctx.saved_tensors
+        qkv_grads = ctx.tree.backward(grads[0], saved, ctx.config)
+        *_, out, lse = saved
+        sinks_grad = None if sinks is None else sinks_gradient(grads[0], out, lse, sinks)
+        return *qkv_grads, sinks_grad, None, None
 
 
 def attend_blocks(

@@ -88,6 +88,17 @@ def test_a_request_that_cannot_be_served_is_refused_by_name(client, options, par
     assert message in refusal.value.body["message"]
 
 
+def test_the_form_of_responses_is_served_and_its_fields_are_named(client):
+    response = client.responses.create(model="policy", input="hello", temperature=0)
+    assert response.output_text == complete(client, temperature=0).choices[0].message.content
+    for options, param in (({"input": "x" * 50}, "input"), ({"reasoning": {"effort": "low"}}, "")):
+        with pytest.raises(openai.BadRequestError) as refusal:
+            client.responses.create(model="policy", **{"input": "hello", **options})
+        assert refusal.value.param == (param or "reasoning")
+    with pytest.raises(openai.NotFoundError):
+        client.responses.retrieve(response.id)
+
+
 def send(variables, body=b"{}", method="POST", path="/chat/completions", **headers):
     """Status and error of a request."""
     status, reply = request(variables, body, method, path, **headers)

@@ -151,6 +151,9 @@ def test_a_hundred_thousand_brackets_are_read_in_a_moment(name, fragment):
         ("glm", "<tool_call>add\n", "'' is no argument and no end of a call"),
         ("deepseek", DEEPSEEK[0], f"Allowed: {DEEPSEEK[2]}name{DEEPSEEK[4]}"),
         ("deepseek", f"{DEEPSEEK[2]}add{DEEPSEEK[4]}{{}}", f"a call ends with {DEEPSEEK[3]}"),
+        ("phi4_mini", "<|tool_call|>add", 'Allowed: <|tool_call|>[{"name": ..., "arguments"'),
+        ("phi4_mini", "<|tool_call|>[1]", 'Allowed: {"name": ..., "arguments": {...}}'),
+        ("phi4_mini", "functools[{", "not JSON: Expecting property name"),
         ("functiongemma", "<start_function_call>add{}", "Allowed: <start_function_call>call:name"),
         ("functiongemma", "<start_function_call>call:add{a:1}", "a call ends with <end_function"),
         ("functiongemma", "<start_function_call>call:f{a:b}<end_function_call>", "not JSON: Expec"),
@@ -181,6 +184,19 @@ def test_mistral_writes_a_list_or_a_name_before_each_call():
     for text in (old, new):
         (call,) = parse("mistral", text)
         assert (call.name, call.arguments, call.call_id) == ("add", {"a": 1}, "VvvODy9mT")
+
+
+def test_phi4_mini_may_leave_out_the_closing_token_and_the_brackets():
+    one, other = (json.dumps({"name": "add", "arguments": {"a": [n]}}) for n in (1, 2))
+    wanted = [("add", {"a": [1]}), ("add", {"a": [2]})]
+    for text in (
+        f"<|tool_call|>[{one}, {other}]",
+        f"<|tool_call|>{one}, {other}<|/tool_call|>",
+        f"<|tool_call|>{one}<|/tool_call|><|tool_call|>{other}<|/tool_call|>",
+        f"I add. functools[{one}, {other}]",
+    ):
+        assert calls("phi4_mini", text) == wanted
+    assert parse("phi4_mini", "functools.reduce(f, [1]) and functools") == []
 
 
 def test_llama_may_put_a_token_before_the_call():
@@ -225,6 +241,9 @@ def test_what_a_policy_writes_after_its_own_observation_is_no_call():
         ("<tool_call>{name}\\n<arg_key>", "glm"),
         (f"{{{{ '{DEEPSEEK[0]}{DEEPSEEK[2]}' }}}}", "deepseek"),
         ("<start_of_turn>model\\n<start_function_call>call:", "functiongemma"),
+        ("{{ '<|tool|>' + message.tools + '<|/tool|>' }}", "phi4_mini"),
+        ('formatted as functools[{"name": [function name]}, ...]', "phi4_mini"),
+        ("write <|tool_call|> followed by a JSON list of tools", "phi4_mini"),
     ],
 )
 def test_a_marker_in_the_template_selects_the_format(template, name):
@@ -233,7 +252,7 @@ def test_a_marker_in_the_template_selects_the_format(template, name):
 
 @pytest.mark.parametrize(
     "template",
-    ["", "<|im_start|>user", "<seed:tool_call>\n<function=name>", "<|tool_call|>["],
+    ["", "<|im_start|>user", "<seed:tool_call>\n<function=name>"],
 )
 def test_templates_of_other_formats_select_none(template):
     assert format_of_template(template) is None
@@ -255,6 +274,7 @@ def test_texts_keep_the_markers_of_a_family_but_no_others():
         ("glm", "<tool_call>add\n<arg_key>a</arg_key><arg_value>"),
         ("deepseek", f"{DEEPSEEK[2]}add{DEEPSEEK[4]}{{"),
         ("functiongemma", "<start_function_call>call:add{a:"),
+        ("phi4_mini", "<|tool_call|>[{"),
     ],
 )
 def test_many_malformed_calls_take_linear_time(name, malformed):

@@ -188,6 +188,28 @@ def test_gradients_through_the_mask_and_softcap_equal_those_of_tree_attention(co
     torch.testing.assert_close(actual, expected, rtol=1e-9, atol=1e-9)
 
 
+@pytest.mark.parametrize("config", CONFIGS, ids=str)
+def test_outputs_and_gradients_with_sinks_equal_those_of_tree_attention(config):
+    packed = pack_rows(ROWS["large tree"])
+    inputs = (*random_qkv(len(packed.token)), 2 * torch.randn(4))
+    *qkv, sinks = inputs = [x.double().requires_grad_() for x in inputs]
+    weight = torch.randn(1, len(packed.token), 4, 8, dtype=torch.float64)
+    layouts = FlexLayout(packed, kernel=plain_flex_attention), TreeAttention(packed)
+    outputs = [layout.attend(0, *qkv, config, sinks) for layout in layouts]
+    torch.testing.assert_close(*outputs, rtol=1e-9, atol=1e-9)
+    actual, expected = (torch.autograd.grad((x * weight).sum(), inputs) for x in outputs)
+    torch.testing.assert_close(actual, expected, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.slow
+def test_float32_outputs_with_sinks_match_tree_attention():
+    packed = pack_rows(ROWS["small tree"])
+    qkv, sinks = random_qkv(len(packed.token)), torch.randn(4)
+    layouts = FlexLayout(packed), TreeAttention(packed)
+    outputs = [layout.attend(0, *qkv, CONFIGS[1], sinks) for layout in layouts]
+    torch.testing.assert_close(*outputs, rtol=1e-4, atol=1e-5)
+
+
 @pytest.mark.slow
 @torch.no_grad()
 def test_model_hidden_states_match_tree_attention():

@@ -108,6 +108,22 @@ def test_rows_that_share_little(rows, config):
     assert_matches_reference(rows, random_qkv(rows, 2, 2, 8), config)
 
 
+@pytest.mark.parametrize("config", CONFIGS.values(), ids=CONFIGS)
+@pytest.mark.parametrize("width", [8, 5], ids=["", "narrow values"])
+def test_sinks_take_part_in_the_softmax_of_their_heads(width, config):
+    packed = pack_rows(DEEP_ROWS)
+    inputs = (*random_qkv(DEEP_ROWS, 4, 2, width), 2 * torch.randn(4, dtype=torch.float64))
+    *qkv, sinks = (x.requires_grad_() for x in inputs)
+    heads = (x.transpose(0, 1)[None] for x in qkv)
+    out = TreeAttention(packed).attend(0, *heads, config, sinks)[0]
+    rows = list(row_indices(packed, DEEP_ROWS))
+    outputs = [out[row] for row in rows]
+    expected = [reference_attention(*(x[row] for x in qkv), config, sinks) for row in rows]
+    torch.testing.assert_close(outputs, expected, rtol=0, atol=1e-10)
+    gradients_of_both = [gradients(x, inputs) for x in (outputs, expected)]
+    torch.testing.assert_close(*gradients_of_both, rtol=0, atol=1e-10)
+
+
 @settings(max_examples=60, deadline=None)
 @given(
     st.lists(st.lists(st.integers(0, 1), max_size=9), min_size=1, max_size=7).filter(any),

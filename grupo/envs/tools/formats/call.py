@@ -10,7 +10,7 @@ from typing import Any, Literal
 # "auto" stands for the format of the policy's chat template
 FormatName = Literal[
     "auto", "harmony", "mistral", "qwen3_coder", "glm", "hermes", "llama", "pythonic", "deepseek",
-    "functiongemma", "gemma", "react",
+    "functiongemma", "phi4_mini", "gemma", "react",
 ]  # fmt: skip
 END_OF_THOUGHT = "</think>"
 DECODER = json.JSONDecoder()
@@ -59,8 +59,8 @@ class ToolFormat:
     Args:
         name: The format's name in a `Toolbox`.
         parse: Returns the calls in the text of one turn, in order.
-        marker: A text that occurs in the chat templates of models that write the format; "" if no
-            template has one.
+        markers: Texts of which one occurs in the chat templates of models that write the format; ()
+            if no template has any.
         prompt: The description of the tools for a prompt, where `{tools}` stands for their schemas,
             one a line; "" if only a chat template can describe them.
         result: A result as the policy reads it outside of a message that a chat template renders
@@ -77,7 +77,7 @@ class ToolFormat:
 
     name: FormatName
     parse: Callable[[str], Iterator[ToolCall]]
-    marker: str = ""
+    markers: tuple[str, ...] = ()
     prompt: str = ""
     result: Callable[[str], str] = str
     result_role: Literal["user", "tool"] = "user"

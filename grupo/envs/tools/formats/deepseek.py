@@ -79,7 +79,7 @@ def write_deepseek(calls: Sequence[NamedArguments]) -> str:
 DEEPSEEK = ToolFormat(
     "deepseek",
     parse_deepseek,
-    marker=CALLS,
+    markers=(CALLS,),
     prompt=PROMPT,
     write=write_deepseek,
     result_role="tool",

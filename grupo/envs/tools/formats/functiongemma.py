@@ -65,4 +65,4 @@ def _quoted_name(match: re.Match[str]) -> str:
     return f"{match[1]}{json.dumps(match[2].strip(), ensure_ascii=False)}:"
 
 
-FUNCTIONGEMMA = ToolFormat("functiongemma", parse_functiongemma, marker=CALL)
+FUNCTIONGEMMA = ToolFormat("functiongemma", parse_functiongemma, markers=(CALL,))

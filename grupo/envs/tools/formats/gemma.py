@@ -71,7 +71,7 @@ def write_gemma(calls: Sequence[NamedArguments]) -> str:
 GEMMA = ToolFormat(
     "gemma",
     parse_gemma,
-    marker="<start_of_turn>",
+    markers=("<start_of_turn>",),
     prompt=PROMPT,
     result=output_block,
     write=write_gemma,

@@ -61,5 +61,10 @@ def _write_call(name: str, arguments: dict[str, object]) -> str:
 
 
 GLM = ToolFormat(
-    "glm", parse_glm, marker="<arg_key>", prompt=PROMPT, write=write_glm, convert=typed_arguments
+    "glm",
+    parse_glm,
+    markers=("<arg_key>",),
+    prompt=PROMPT,
+    write=write_glm,
+    convert=typed_arguments,
 )

@@ -61,4 +61,4 @@ def final_text(text: str) -> str:
     return str(harmony_message(text)["content"]) if CHANNEL in text else text
 
 
-HARMONY = ToolFormat("harmony", parse_harmony, marker=CHANNEL, content=final_text)
+HARMONY = ToolFormat("harmony", parse_harmony, markers=(CHANNEL,), content=final_text)

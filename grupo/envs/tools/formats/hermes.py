@@ -63,4 +63,4 @@ def write_hermes(calls: Sequence[NamedArguments]) -> str:
     return "\n".join(f"{OPEN_TAG}{json.dumps(value)}{CLOSE_TAG}" for value in objects)
 
 
-HERMES = ToolFormat("hermes", parse_hermes, marker=OPEN_TAG, prompt=PROMPT, write=write_hermes)
+HERMES = ToolFormat("hermes", parse_hermes, markers=(OPEN_TAG,), prompt=PROMPT, write=write_hermes)

@@ -66,4 +66,4 @@ def write_llama(calls: Sequence[NamedArguments]) -> str:
     return "; ".join(json.dumps({"name": name, "parameters": args}) for name, args in calls)
 
 
-LLAMA = ToolFormat("llama", parse_llama, marker=MARKER, prompt=PROMPT, write=write_llama)
+LLAMA = ToolFormat("llama", parse_llama, markers=(MARKER,), prompt=PROMPT, write=write_llama)

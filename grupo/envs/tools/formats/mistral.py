@@ -65,4 +65,4 @@ def _calls_of(piece: str, start: int) -> Iterator[ToolCall]:
             yield call_of_object(call, start, end)
 
 
-MISTRAL = ToolFormat("mistral", parse_mistral, marker=CALLS)
+MISTRAL = ToolFormat("mistral", parse_mistral, markers=(CALLS,))

@@ -73,5 +73,5 @@ def write_pythonic(calls: Sequence[NamedArguments]) -> str:
 
 
 PYTHONIC = ToolFormat(
-    "pythonic", parse_pythonic, marker="[func_name1(", prompt=PROMPT, write=write_pythonic
+    "pythonic", parse_pythonic, markers=("[func_name1(",), prompt=PROMPT, write=write_pythonic
 )

@@ -64,7 +64,7 @@ def _write_call(name: str, arguments: dict[str, object]) -> str:
 QWEN3_CODER = ToolFormat(
     "qwen3_coder",
     parse_qwen3_coder,
-    marker="<function=",
+    markers=("<function=",),
     prompt=PROMPT,
     write=write_qwen3_coder,
     convert=typed_arguments,

@@ -9,6 +9,7 @@ from grupo.envs.tools.formats.harmony import HARMONY
 from grupo.envs.tools.formats.hermes import HERMES
 from grupo.envs.tools.formats.llama import LLAMA
 from grupo.envs.tools.formats.mistral import MISTRAL
+from grupo.envs.tools.formats.phi4_mini import PHI4_MINI
 from grupo.envs.tools.formats.pythonic import PYTHONIC
 from grupo.envs.tools.formats.qwen3_coder import QWEN3_CODER
 from grupo.envs.tools.formats.react import REACT
@@ -18,10 +19,10 @@ FORMATS: dict[str, ToolFormat] = {
     tool_format.name: tool_format
     for tool_format in (
         *(HARMONY, MISTRAL, QWEN3_CODER, GLM, HERMES, LLAMA, PYTHONIC, DEEPSEEK, FUNCTIONGEMMA),
-        *(GEMMA, REACT),
+        *(PHI4_MINI, GEMMA, REACT),
     )
 }
-OTHER_FORMS = ("<seed:tool_call>", "<|tool_call|>")  # that no format here reads: Seed-OSS, Phi-4
+OTHER_FORM = "<seed:tool_call>"  # that of Seed-OSS, which no format here reads
 DEFAULT_FORMAT = HERMES  # of policies that no chat template describes
 
 
@@ -36,7 +37,7 @@ def format_of_template(template: str) -> ToolFormat | None:
     >>> format_of_template("{{ '[TOOL_CALLS]' }}").name
     'mistral'
     """
-    if any(form in template for form in OTHER_FORMS):
+    if OTHER_FORM in template:
         return None
-    marked = (f for f in FORMATS.values() if f.marker and f.marker in template)
+    marked = (f for f in FORMATS.values() if any(marker in template for marker in f.markers))
     return next(marked, None)
