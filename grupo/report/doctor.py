@@ -21,7 +21,7 @@ from grupo.report.checks import (
 from grupo.report.checks.finding import Check, Finding
 from grupo.report.checks.load_run import load_run
 from grupo.report.checks.run_data import RunData
-from grupo.report.escape import literal
+from grupo.report.escape import literal, literal_line
 from grupo.util.user_paths import relative_path
 
 CHECKS: tuple[Check, ...] = (
@@ -102,6 +102,6 @@ def _format_finding(finding: Finding) -> Group:
     rows = (("at", locations), ("causes", finding.causes), ("try", finding.suggestions))
     for label, texts in rows:
         for number, line in enumerate(texts):
-            grid.add_row(label if number == 0 else "", literal(line))
-    head = literal(f"{finding.severity}: {finding.name}", _STYLE[finding.severity])
-    return Group(head, Padding(Group(literal(finding.details), grid), (0, 0, 1, 2)))
+            grid.add_row(label if number == 0 else "", literal_line(line))
+    head = literal_line(f"{finding.severity}: {finding.name}", _STYLE[finding.severity])
+    return Group(head, Padding(Group(literal_line(finding.details), grid), (0, 0, 1, 2)))

@@ -10,10 +10,14 @@ from typing import Any
 from grupo.storage import strict_json
 from grupo.util.errors import ConfigError
 from grupo.util.json_text import read_limited
+from grupo.util.limits import JOURNAL_LINE, METRICS_SIZE
+from grupo.util.regular_files import check_file_size, read_lines
+from grupo.util.terminal_text import one_line, shorten
 from grupo.util.user_paths import check_regular_files, no_run_message
 
 Record = Mapping[str, Any]
 CRASH_FILE = "crash.json"  # exit code and last output line of a compared run's crashed process
+MAX_CRASH_LINE = 500  # characters of that line
 # the fields of every line of rollouts.jsonl, in every version that wrote such lines
 ROLLOUT_FIELDS = frozenset(
     {"step", "task", "prompt", "text", "reward", "reward_terms", "error"}
@@ -80,7 +84,7 @@ def read_journal(path: Path) -> Iterator[Record]:
     if not path.exists():
         return
     with path.open("rb") as file:
-        for number, line in enumerate(file, 1):
+        for number, line in enumerate(read_lines(file, JOURNAL_LINE), 1):
             if not line.endswith(b"\n"):
                 return
             try:
@@ -111,9 +115,10 @@ def read_metrics(folder: Path) -> tuple[Mapping[str, float], ...]:
     """The metrics of every step as floats; the string "NaN" becomes NaN.
 
     Raises:
-        ConfigError: a line holds a value that is not a number.
+        ConfigError: a line holds a value that is not a number, or the file exceeds its limit.
     """
     path = folder / "metrics.jsonl"
+    check_file_size(path, METRICS_SIZE)
     return tuple(
         _as_floats(line, f"{path}, line {i}") for i, line in enumerate(read_journal(path), 1)
     )
@@ -151,8 +156,9 @@ def crash_reason(folder: Path) -> str:
 
 def _describe_crash(code: int, last_line: str) -> str:
     """A negative code is a signal's; the kernel's out-of-memory killer sends 9."""
+    shown = one_line(shorten(str(last_line), MAX_CRASH_LINE))
     if code >= 0:
-        return last_line or f"exit code {code}"
+        return shown or f"exit code {code}"
     oom_hint = ", as the out-of-memory killer does" * (code == -9)
-    last_output = f"; its last line: {last_line}" * bool(last_line)
+    last_output = f"; its last line: {shown}" * bool(shown)
     return f"killed by signal {-code}{oom_hint}{last_output}"

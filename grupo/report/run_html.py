@@ -17,6 +17,7 @@ from grupo.report.tables import eval_rows
 from grupo.storage.media_files import data_url, references_in
 from grupo.util import html
 from grupo.util.boxes import find_boxes
+from grupo.util.json_text import read_limited
 
 SHOWN_ROLLOUTS = 3  # with the highest reward, and as many with the lowest
 MAX_BOXES = 50  # drawn on one picture
@@ -27,7 +28,7 @@ def run_html(folder: Path) -> str:
     """Status, held-out scores, rewards, findings, and some rollouts of a run."""
     metrics = read_metrics(folder)
     summary = read_summary(folder)
-    recipe = json.loads((folder / "recipe.json").read_text(encoding="utf-8"))["recipe"]
+    recipe = json.loads(read_limited(folder / "recipe.json"))["recipe"]
     rewards = [step.get("reward/mean", math.nan) for step in metrics]
     return html.fragment(
         html.paragraph(f"<b>{html.escape(folder)}</b>: {html.escape(_status(summary, metrics))}"),

@@ -6,7 +6,7 @@ from typing import Any
 from rich.table import Table
 from rich.text import Text
 
-from grupo.report.escape import literal
+from grupo.report.escape import literal, literal_line
 from grupo.report.step_line import count, format_duration
 from grupo.rollouts.demonstration_scores import DEMONSTRATION_METRICS, LOWER_IS_BETTER
 from grupo.rollouts.evaluate import NOT_SCORED_TEXT, EvalResult
@@ -35,11 +35,11 @@ def eval_table(scores: Mapping[str, Any], criterion: str = "") -> Table:
         scores: `held_out` of `summary.json`: the scores of each evaluation by its label.
         criterion: The criterion of success in words.
     """
-    table = Table(title=_title(scores, criterion), title_style="")
+    table = Table(title=literal_line(_title(scores, criterion)), title_style="")
     header, *rows = eval_rows(scores)
     table.add_column("")
     for label in header[1:]:
-        table.add_column(literal(label), justify="right")
+        table.add_column(literal_line(label), justify="right")
     for row in rows:
         table.add_row(*row)
     return table

@@ -16,7 +16,12 @@ from grupo.report.html.tool_calls import format_of_recipe
 from grupo.report.kept_strategies import STRATEGIES_FILE, strategies_payload
 from grupo.report.read_run import crash_reason
 from grupo.storage import strict_json
+from grupo.storage.checkpoint_dirs import step_and_repeat
 from grupo.storage.media_files import data_url
+from grupo.util.errors import ConfigError
+from grupo.util.json_text import read_limited
+from grupo.util.limits import GROUP_SIZE, JOURNAL_LINE, JSON_FILE_SIZE, METRICS_SIZE, Limit
+from grupo.util.regular_files import check_file_size
 
 T = TypeVar("T")
 JsonObject = Mapping[str, Any]
@@ -151,7 +156,10 @@ class RunView:
         self.next_examination_at = time.monotonic() + 9 * (time.monotonic() - started_at)
 
     def _read_new_lines(self, name: str, add_line: Callable[[int, bytes], None]) -> None:
-        for begin, line in self.journal_tails[name]():
+        tail = self.journal_tails[name]
+        if name == "metrics":
+            check_file_size(tail.path, METRICS_SIZE)
+        for begin, line in tail():
             add = partial(add_line, begin, line)
             self._record_errors(f"{name}.jsonl, byte {begin:,}", None, add)
 
@@ -163,23 +171,27 @@ class RunView:
         begin, end = byte_range
         if not end:
             return []
+        if end - begin > GROUP_SIZE.maximum:
+            raise ConfigError(f"{end - begin:,} bytes. Allowed: {GROUP_SIZE.allowed}.")
         with (self.folder / f"{journal}.jsonl").open("rb") as file:
             file.seek(begin)
             return file.read(end - begin).splitlines()
 
-    def _read_json(self, name: str) -> JsonObject:
+    def _read_json(self, name: str, limit: Limit = JSON_FILE_SIZE) -> JsonObject:
         path = self.folder / name
         if not path.exists():
             return self._record_errors(name, {}, dict)
-        return self._record_errors(name, {}, lambda: _parse_object(path.read_text()))
+        return self._record_errors(name, {}, lambda: _parse_object(read_limited(path, limit)))
 
     def _checkpoint_scores(self) -> JsonObject:
         """The held-out scores in the newest checkpoint."""
         pointer = self.folder / "checkpoints" / "latest"
-        latest = self._record_errors("checkpoints", "", lambda: _first_word(pointer))
+        latest = self._record_errors("checkpoints", "", lambda: _pointed_name(pointer))
         if latest and latest != self.latest_checkpoint:
             self.latest_checkpoint = latest
-            self.checkpoint_data = self._read_json(f"checkpoints/{latest}/data.json")
+            # it may hold rollouts that wait for their step
+            name = f"checkpoints/{latest}/data.json"
+            self.checkpoint_data = self._read_json(name, JOURNAL_LINE)
         return _nested_object(self.checkpoint_data, "eval_scores")
 
     def _record_errors(self, source: str, default: T, read: Callable[[], T]) -> T:
@@ -212,5 +224,8 @@ def _nested_object(data: JsonObject, name: str) -> JsonObject:
     return value if isinstance(value, Mapping) else {}
 
 
-def _first_word(pointer: Path) -> str:
-    return pointer.read_text().partition(" ")[0] if pointer.exists() else ""
+def _pointed_name(pointer: Path) -> str:
+    """The name of the folder that a pointer names; "" for a text that is no such name."""
+    name = read_limited(pointer).partition(" ")[0] if pointer.exists() else ""
+    is_checkpoint = name == Path(name).name and step_and_repeat(Path(name)) >= (0, 0)
+    return name if is_checkpoint else ""

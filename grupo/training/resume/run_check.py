@@ -25,6 +25,9 @@ from grupo.training.resume.run_folder import (
 from grupo.training.resume.step_durations import STEP_DURATIONS_FILE, read_step_durations
 from grupo.training.stopping import run_summary
 from grupo.util.errors import ConfigError
+from grupo.util.json_text import read_limited
+from grupo.util.limits import JSON_FILE_SIZE
+from grupo.util.regular_files import read_regular_file
 from grupo.util.user_paths import shell_path
 
 NOT_RESUMABLE = "not resumable: it used objects in memory"
@@ -171,7 +174,11 @@ class RunChecker:
     def _step_durations(self) -> Iterator[FileCheck]:
         path = self.folder / STEP_DURATIONS_FILE
         if path.exists():
-            record = read_step_durations(path)
+            try:
+                record = read_step_durations(path)
+            except ConfigError as error:
+                yield FileCheck(STEP_DURATIONS_FILE, str(error))
+                return
             yield FileCheck(
                 STEP_DURATIONS_FILE, record.damage, f"{len(record.seconds)} lines verified"
             )
@@ -220,14 +227,14 @@ def _check_summary(path: Path, checkpoint: Checkpoint) -> None:
     summary = run_summary(recipe, checkpoint.step, checkpoint.data)
     # the stored recipe has only descriptions of such objects, from which no `repr` can be made
     if objects_in_memory(recipe.method):
-        summary["method"] = strict_json.from_json(path.read_text()).get("method")
+        summary["method"] = strict_json.from_json(read_limited(path)).get("method")
     expected = strict_json.to_json(summary)
-    if path.read_bytes() != expected.encode():
+    if read_regular_file(path, JSON_FILE_SIZE) != expected.encode():
         raise CorruptRun("its bytes are not those that were written. `grupo resume` repairs it.")
 
 
 def _parse_json(path: Path) -> None:
-    strict_json.from_json(path.read_text())
+    strict_json.from_json(read_limited(path))
 
 
 def _result(file: str, check: Callable[[], Any], note: str = "") -> FileCheck:

@@ -39,6 +39,8 @@ from grupo.training.resume.recipe_file import (
 )
 from grupo.training.resume.template_texts import kept_templates, with_template_texts
 from grupo.util.errors import ConfigError
+from grupo.util.limits import METRICS_SIZE
+from grupo.util.regular_files import check_file_size, count_lines
 from grupo.util.user_paths import check_regular_files, no_run_message, shell_path
 
 LOCK_FILE = "lock"
@@ -291,8 +293,9 @@ class RunFolder:
         The caller found no checkpoint, and a run saves its first one after `save_every` steps.
         """
         path = self.journals.metrics.path
-        # counting line breaks does not parse the lines, which a power cut may have damaged
-        num_logged = path.read_bytes().count(b"\n") if path.exists() else 0
+        check_file_size(path, METRICS_SIZE)
+        # the lines are not parsed: a power cut may have damaged them
+        num_logged = count_lines(path) if path.exists() else 0
         recipes = (self.recipe, *(earlier.recipe for earlier in self.earlier_recipes))
         if num_logged > max(recipe.save_every for recipe in recipes):
             raise CorruptRun(
