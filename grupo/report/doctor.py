@@ -22,6 +22,7 @@ from grupo.report.checks.finding import Check, Finding
 from grupo.report.checks.load_run import load_run
 from grupo.report.checks.run_data import RunData
 from grupo.report.escape import literal, literal_line
+from grupo.report.read_run import explain_read_errors
 from grupo.util.user_paths import relative_path
 
 CHECKS: tuple[Check, ...] = (
@@ -78,9 +79,13 @@ def examine(run_folder: Path) -> list[Finding]:
 
     The commands in their suggestions have the run's folder, relative to the working directory if it
     is inside.
+
+    Raises:
+        ConfigError: The folder holds no run, or its files cannot be read.
     """
     folder = str(relative_path(run_folder))
-    return [finding.with_folder(folder) for finding in diagnose(load_run(run_folder))]
+    with explain_read_errors(run_folder):
+        return [finding.with_folder(folder) for finding in diagnose(load_run(run_folder))]
 
 
 def diagnose(run: RunData) -> list[Finding]:

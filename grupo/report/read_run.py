@@ -18,6 +18,9 @@ from grupo.util.user_paths import check_regular_files, no_run_message
 Record = Mapping[str, Any]
 CRASH_FILE = "crash.json"  # exit code and last output line of a compared run's crashed process
 MAX_CRASH_LINE = 500  # characters of that line
+MAX_REASON = 300  # characters of the error of a file that was changed
+# what a file of a run raises whose values are missing or of another type
+DAMAGE = (OSError, ValueError, LookupError, TypeError, AttributeError, ArithmeticError)
 # the fields of every line of rollouts.jsonl, in every version that wrote such lines
 ROLLOUT_FIELDS = frozenset(
     {"step", "task", "prompt", "text", "reward", "reward_terms", "error"}
@@ -51,7 +54,7 @@ class MetricSeries:
 
 def check_run_folder(folder: Path) -> Path:
     """Return the folder; raise `ConfigError` if it holds no run or cannot be read."""
-    with explain_permission_errors(folder):
+    with explain_read_errors(folder):
         if not (folder / "recipe.json").is_file():
             raise ConfigError(no_run_message(folder))
         check_regular_files(folder)
@@ -59,13 +62,25 @@ def check_run_folder(folder: Path) -> Path:
 
 
 @contextmanager
-def explain_permission_errors(folder: Path) -> Generator[None]:
-    """Turn a `PermissionError` into a `ConfigError` that names the owner of the folder."""
+def explain_read_errors(folder: Path) -> Generator[None]:
+    """Turn what reading the files of a run raises into a `ConfigError` with the folder.
+
+    Permissions that are missing name the owner of the folder. Other errors are those of files that
+    were changed, of which values may be missing or of any type.
+    """
     try:
         yield
+    except ConfigError:
+        raise
     except PermissionError as error:
         path = error.filename or folder
         raise ConfigError(f"run: {str(path)!r} is not readable: {_owner(folder)}.") from error
+    except DAMAGE as error:
+        reason = one_line(shorten(f"{type(error).__name__}: {error}", MAX_REASON))
+        raise ConfigError(
+            f"run: {str(folder)!r} cannot be read: {reason}. A file of it was changed, or another"
+            " version of grupo wrote it. `grupo check` names damaged files."
+        ) from error
 
 
 def _owner(folder: Path) -> str:
@@ -102,7 +117,7 @@ def read_rollouts(folder: Path) -> Iterator[Record]:
         ConfigError: the folder holds no run, or a line lacks one of `ROLLOUT_FIELDS`.
     """
     path = check_run_folder(folder) / "rollouts.jsonl"
-    with explain_permission_errors(folder):
+    with explain_read_errors(folder):
         for number, line in enumerate(read_journal(path), 1):
             if missing := ", ".join(sorted(ROLLOUT_FIELDS.difference(line))):
                 raise ConfigError(

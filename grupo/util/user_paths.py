@@ -76,7 +76,7 @@ def check_regular_files(folder: Path) -> None:
     report. Links to folders are allowed, since checkpoints may be on another disk, and so are the
     links of loggers in their own folders, which no report shows.
     """
-    inside = folder.resolve()
+    inside = os.path.realpath(folder)
     shown = {str(folder), str(folder / "media")}
     for root, _, names in os.walk(folder):
         for name in names:
@@ -87,7 +87,7 @@ def check_regular_files(folder: Path) -> None:
                     " a run: files and folders."
                 )
             is_shown_link = root in shown and path.is_symlink()
-            if is_shown_link and not path.resolve().is_relative_to(inside):
+            if is_shown_link and not Path(os.path.realpath(path)).is_relative_to(inside):
                 raise ConfigError(
                     f"run: {str(path)!r} is a link to a file elsewhere. Allowed in the folder of a"
                     " run: files, folders, and links to them. Put a copy in its place."

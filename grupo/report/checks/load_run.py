@@ -10,7 +10,7 @@ from grupo.report.checks.run_data import RunData, RunFiles
 from grupo.report.read_run import (
     Record,
     check_run_folder,
-    explain_permission_errors,
+    explain_read_errors,
     read_journal,
     read_metrics,
     read_summary,
@@ -30,7 +30,7 @@ def load_run(folder: Path) -> RunData:
         ConfigError: the folder holds no run, or it cannot be read.
     """
     missing_fields: dict[str, None] = {}
-    with explain_permission_errors(check_run_folder(folder)):
+    with explain_read_errors(check_run_folder(folder)):
         steps = [m for m in read_metrics(folder) if _has_fields(m, ("step",), missing_fields)]
         return RunData(
             steps=tuple(steps),

@@ -48,7 +48,7 @@ class RunView:
         if self.unreadable_reason:
             return
         tails = self.journal_tails.items()
-        if any(self._record_errors(n, False, lambda t=tail: t.was_cut_back) for n, tail in tails):
+        if any(self.record_errors(n, False, lambda t=tail: t.was_cut_back) for n, tail in tails):
             self.epoch += 1
             self._reset()
         consumers = {
@@ -58,16 +58,16 @@ class RunView:
         }
         for name, add_line in consumers.items():
             read = partial(self._read_new_lines, name, add_line)
-            self._record_errors(f"{name}.jsonl", None, read)
+            self.record_errors(f"{name}.jsonl", None, read)
         self.recipe = self.recipe or _nested_object(self._read_json("recipe.json"), "recipe")
         self.summary = self._read_json("summary.json")
         strategies = self._read_json(STRATEGIES_FILE)
         show = partial(strategies_payload, strategies, self.folder)
-        self.strategies = self._record_errors(f"{STRATEGIES_FILE}, its table", {}, show)
+        self.strategies = self.record_errors(f"{STRATEGIES_FILE}, its table", {}, show)
         self.crash_reason = ""
         if not self.summary:
             read_reason = partial(crash_reason, self.folder)
-            self.crash_reason = self._record_errors("crash.json", "", read_reason)
+            self.crash_reason = self.record_errors("crash.json", "", read_reason)
         self.eval_scores = _nested_object(self.summary, "held_out") or self._checkpoint_scores()
         has_new_steps = len(self.metrics) != self.examined_steps
         if has_new_steps and time.monotonic() >= self.next_examination_at:
@@ -100,17 +100,17 @@ class RunView:
                 format_of_recipe(self.recipe),
             )
 
-        return self._record_errors(f"step {step}, group {place}", "", read)
+        return self.record_errors(f"step {step}, group {place}", "", read)
 
     def media_url(self, digest: str) -> str:
         """The image, video or audio with a digest as a data URL; "" if it cannot be read."""
-        return self._record_errors(f"media {digest}", "", lambda: data_url(self.folder, digest))
+        return self.record_errors(f"media {digest}", "", lambda: data_url(self.folder, digest))
 
     @property
     def last_written_at(self) -> float:
         """The time of the last written step in seconds since 1970; 0 without steps."""
         path = self.folder / "metrics.jsonl"
-        return self._record_errors(
+        return self.record_errors(
             path.name, 0.0, lambda: path.stat().st_mtime if self.metrics else 0.0
         )
 
@@ -120,7 +120,7 @@ class RunView:
         if self.unreadable_reason:
             return [f"the folder: {self.unreadable_reason}"]
         torn_bytes = {
-            name: self._record_errors(name, 0, lambda t=tail: t.torn_bytes)
+            name: self.record_errors(name, 0, lambda t=tail: t.torn_bytes)
             for name, tail in self.journal_tails.items()
         }
         messages = [f"the training process crashed: {self.crash_reason}"] * bool(self.crash_reason)
@@ -151,7 +151,7 @@ class RunView:
         """Run the checks of the doctor; they read every journal, so at most a tenth of the time."""
         started_at = time.monotonic()
         self.examined_steps = len(self.metrics)
-        findings = self._record_errors("doctor", [], lambda: examine(self.folder))
+        findings = self.record_errors("doctor", [], lambda: examine(self.folder))
         self.findings = [asdict(finding) for finding in findings]
         self.next_examination_at = time.monotonic() + 9 * (time.monotonic() - started_at)
 
@@ -161,7 +161,7 @@ class RunView:
             check_file_size(tail.path, METRICS_SIZE)
         for begin, line in tail():
             add = partial(add_line, begin, line)
-            self._record_errors(f"{name}.jsonl, byte {begin:,}", None, add)
+            self.record_errors(f"{name}.jsonl, byte {begin:,}", None, add)
 
     def _add_metrics(self, offset: int, line: bytes) -> None:
         record = strict_json.from_json(line.decode())
@@ -180,13 +180,13 @@ class RunView:
     def _read_json(self, name: str, limit: Limit = JSON_FILE_SIZE) -> JsonObject:
         path = self.folder / name
         if not path.exists():
-            return self._record_errors(name, {}, dict)
-        return self._record_errors(name, {}, lambda: _parse_object(read_limited(path, limit)))
+            return self.record_errors(name, {}, dict)
+        return self.record_errors(name, {}, lambda: _parse_object(read_limited(path, limit)))
 
     def _checkpoint_scores(self) -> JsonObject:
         """The held-out scores in the newest checkpoint."""
         pointer = self.folder / "checkpoints" / "latest"
-        latest = self._record_errors("checkpoints", "", lambda: _pointed_name(pointer))
+        latest = self.record_errors("checkpoints", "", lambda: _pointed_name(pointer))
         if latest and latest != self.latest_checkpoint:
             self.latest_checkpoint = latest
             # it may hold rollouts that wait for their step
@@ -194,7 +194,7 @@ class RunView:
             self.checkpoint_data = self._read_json(name, JOURNAL_LINE)
         return _nested_object(self.checkpoint_data, "eval_scores")
 
-    def _record_errors(self, source: str, default: T, read: Callable[[], T]) -> T:
+    def record_errors(self, source: str, default: T, read: Callable[[], T]) -> T:
         """The result of `read`; if it raises, record the error of `source` and return `default`."""
         try:
             result = read()
