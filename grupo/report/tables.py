@@ -116,12 +116,13 @@ def _cost_lines(totals: Mapping[str, float]) -> list[str]:
     if not totals.get("time/step"):
         return []
     step = totals["time/step"]
-    uses = (f"{totals[f'tokens/{name}']:,.0f} {label}" for name, label in TOKEN_LABELS.items())
+    counts = {label: totals.get(f"tokens/{name}", 0.0) for name, label in TOKEN_LABELS.items()}
+    uses = (f"{number:,.0f} {label}" for label, number in counts.items())
     times = (
         f"{label} {100 * totals.get(f'time/{name}', 0.0) / step:.0f} %"
         for name, label in TIME_LABELS.items()
     )
-    speed = f"{totals['tokens/generated'] / step:,.0f} tokens/s"
+    speed = f"{counts['generated'] / step:,.0f} tokens/s"
     return [f"tokens: {', '.join(uses)}; {speed}", f"time of a step: {', '.join(times)}"]
 
 

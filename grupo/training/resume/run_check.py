@@ -14,6 +14,7 @@ from grupo.storage.checkpoint import Checkpoint, CorruptRun
 from grupo.storage.journal import DamagedJournal, Journal
 from grupo.storage.manifest import InvalidCheckpoint, Manifest
 from grupo.storage.media_files import check_file
+from grupo.training.resume.checkpoint_data import check_data
 from grupo.training.resume.journals import EMPTY_JOURNALS, JOURNAL_CHECKSUMS, journal_snapshots
 from grupo.training.resume.run_folder import (
     CHECKPOINTS_FOLDER,
@@ -145,10 +146,22 @@ class RunChecker:
             )
             for name, digest in contents.files.items()
         ]
-        yield from results
         if not any(result.problem for result in results):
-            with suppress(OSError):  # a run in progress may have removed it
-                self.intact_checkpoints[folder.name] = _load_without_weights(folder, contents.step)
+            # a run in progress may have removed the folder, of which the caller drops the results
+            load = partial(self._load_without_weights, folder, contents.step)
+            loading = _result(f"{place}/data.json", load)
+            results = [
+                loading if x.file == loading.file and loading.problem else x for x in results
+            ]
+        yield from results
+
+    def _load_without_weights(self, folder: Path, step: int) -> None:
+        """Add a checkpoint to the intact ones, with its plain data and the journals' checksums."""
+        checksums = safetensors.load_tensors(folder / f"{JOURNAL_CHECKSUMS}.safetensors")
+        data = strict_json.from_exact_json((folder / "data.json").read_text(encoding="utf-8"))
+        checkpoint = Checkpoint(step, {JOURNAL_CHECKSUMS: checksums}, data)
+        check_data(checkpoint)
+        self.intact_checkpoints[folder.name] = checkpoint
 
     def _journals(self) -> Iterator[FileCheck]:
         newest = next(iter(self.intact_checkpoints.values()), None)
@@ -212,13 +225,6 @@ def _read_manifest(folder: Path) -> Manifest:
     if contents.step != checkpoint_dirs.step_and_repeat(folder)[0]:
         raise InvalidCheckpoint(f"holds step {contents.step}, of another folder")
     return contents
-
-
-def _load_without_weights(folder: Path, step: int) -> Checkpoint:
-    """The plain data and the journals' checksums of a checkpoint."""
-    checksums = safetensors.load_tensors(folder / f"{JOURNAL_CHECKSUMS}.safetensors")
-    data = strict_json.from_exact_json((folder / "data.json").read_text(encoding="utf-8"))
-    return Checkpoint(step, {JOURNAL_CHECKSUMS: checksums}, data)
 
 
 def _check_summary(path: Path, checkpoint: Checkpoint) -> None:

@@ -24,6 +24,7 @@ from grupo.storage.lock import Lock
 from grupo.storage.manifest import InvalidCheckpoint
 from grupo.storage.media_files import FOLDER as MEDIA_FOLDER
 from grupo.storage.safetensors import join_collectives_of_writer
+from grupo.training.resume.checkpoint_data import check_contents
 from grupo.training.resume.journals import (
     EMPTY_JOURNALS,
     JOURNAL_CHECKSUMS,
@@ -260,10 +261,12 @@ class RunFolder:
         """Check that a checkpoint fits the recipe, the journals and the replay buffer of the run.
 
         Raises:
-            InvalidCheckpoint: A journal line from before the checkpoint is damaged or missing. Or
-                the checkpoint has an earlier recipe, which the run replaced before this step.
+            InvalidCheckpoint: Its data are not those of a run. Or a journal line from before the
+                checkpoint is damaged or missing. Or the checkpoint has an earlier recipe, which the
+                run replaced before this step.
             ConfigError: The checkpoint belongs to another recipe.
         """
+        check_contents(candidate)
         last_step_of = {earlier.fingerprint: earlier.step for earlier in self.earlier_recipes}
         last_step_of[self.recipe_fingerprint] = candidate.step
         if (fingerprint := candidate.data["fingerprint"]) not in last_step_of:
