@@ -92,9 +92,9 @@ def _table(rows: Iterable[Record], schema: Any, folder: Path) -> Any:
 
     try:
         return pyarrow.Table.from_pylist([_row(row) | _media(row, folder) for row in rows], schema)
-    except (pyarrow.ArrowException, TypeError, ValueError) as error:
+    except (pyarrow.ArrowException, TypeError, ValueError, ArithmeticError) as error:
         raise ConfigError(
-            f"parquet: the journal holds a value that does not fit its column: {error}."
+            f"parquet: the journal holds a value that does not fit its column: {error!s:.200}."
             " Was it written by another version of grupo?"
         ) from error
 

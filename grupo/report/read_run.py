@@ -26,6 +26,8 @@ ROLLOUT_FIELDS = frozenset(
     {"step", "task", "prompt", "text", "reward", "reward_terms", "error"}
 ) | {*("advantage", "length", "truncated")}
 
+_TYPES = {"task": str, "text": str, "error": str, "reward_terms": Mapping}
+
 
 @dataclass(frozen=True)
 class MetricSeries:
@@ -114,7 +116,8 @@ def read_rollouts(folder: Path) -> Iterator[Record]:
     """Yield the records of a run's `rollouts.jsonl`.
 
     Raises:
-        ConfigError: the folder holds no run, or a line lacks one of `ROLLOUT_FIELDS`.
+        ConfigError: the folder holds no run, or a line lacks one of `ROLLOUT_FIELDS` or has it in
+            another type.
     """
     path = check_run_folder(folder) / "rollouts.jsonl"
     with explain_read_errors(folder):
@@ -123,6 +126,11 @@ def read_rollouts(folder: Path) -> Iterator[Record]:
                 raise ConfigError(
                     f"{path}, line {number}, lacks {missing}: another version wrote it."
                 )
+            for name, kind in _TYPES.items():
+                if not isinstance(line[name], kind):
+                    raise ConfigError(
+                        f"{path}, line {number}: {name}: {line[name]!r:.80} is of another type."
+                    )
             yield line
 
 

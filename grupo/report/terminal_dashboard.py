@@ -148,4 +148,8 @@ def _rollout(rollout: Any) -> list[RenderableType]:
 
 
 def _float(value: Any) -> float:
-    return float(value) if isinstance(value, int | float | str) else float("nan")
+    """The number; NaN for a value that is none, as a file from elsewhere may hold."""
+    try:
+        return float(value)
+    except (TypeError, ValueError, OverflowError):
+        return float("nan")

@@ -264,3 +264,12 @@ def test_slugs_are_safe_folder_names():
 def _fingerprint(data: object) -> str:
     text = json.dumps(data, sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()
+
+
+def test_a_forged_rule_of_updates_is_refused_and_not_called(comparison, tmp_path):
+    manifest.save_comparison(comparison, tmp_path)
+    path = tmp_path / "comparison.json"
+    data = {**json.loads(path.read_text()), "updates": {"function": "os:abort"}}
+    path.write_text(json.dumps(data))
+    with pytest.raises(ConfigError, match=r"updates: os:abort\. Allowed: shared, per-method, "):
+        manifest.load_comparison(tmp_path)

@@ -14,7 +14,7 @@ from grupo.report.html.journal_index import ByteRange, JournalIndex, join_journa
 from grupo.report.html.tail import JournalTail
 from grupo.report.html.tool_calls import format_of_recipe
 from grupo.report.kept_strategies import STRATEGIES_FILE, strategies_payload
-from grupo.report.read_run import crash_reason
+from grupo.report.read_run import DAMAGE, crash_reason
 from grupo.storage import strict_json
 from grupo.storage.checkpoint_dirs import step_and_repeat
 from grupo.storage.media_files import data_url
@@ -200,7 +200,7 @@ class RunView:
             result = read()
         except OSError as error:
             self.read_errors[source] = error.strerror or str(error)
-        except (ValueError, LookupError, TypeError, AttributeError) as error:
+        except DAMAGE as error:
             self.read_errors[source] = f"cannot be read. {type(error).__name__}: {error}"
         else:
             self.read_errors.pop(source, None)
