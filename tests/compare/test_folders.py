@@ -151,6 +151,8 @@ def test_missing_or_damaged_comparison_is_rejected(comparison, tmp_path):
         ("updates", 0.5, "updates: 0.5. Allowed: shared, per-method, SingleUpdate(), Updates"),
         ("updates", True, "updates: True. Allowed: shared"),
         ("updates", {"path": "a"}, "updates: PosixPath('a'). Allowed: shared"),
+        # a function that is no rule is not called
+        ("updates", {"function": "os:abort"}, "updates: posix.abort. Allowed: shared, per-method"),
         ("recipes", 3, "recipes: 3. Allowed: an object that holds a Recipe for each name."),
         ("recipes", {"a": 1}, "recipes: 'a': 1. Allowed: a Recipe."),
         ("task_sets", [], "task_sets: []. Allowed: an object that holds a TaskSet for each name."),
@@ -264,12 +266,3 @@ def test_slugs_are_safe_folder_names():
 def _fingerprint(data: object) -> str:
     text = json.dumps(data, sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()
-
-
-def test_a_forged_rule_of_updates_is_refused_and_not_called(comparison, tmp_path):
-    manifest.save_comparison(comparison, tmp_path)
-    path = tmp_path / "comparison.json"
-    data = {**json.loads(path.read_text()), "updates": {"function": "os:abort"}}
-    path.write_text(json.dumps(data))
-    with pytest.raises(ConfigError, match=r"updates: os:abort\. Allowed: shared, per-method, "):
-        manifest.load_comparison(tmp_path)
