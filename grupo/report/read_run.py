@@ -177,7 +177,7 @@ def crash_reason(folder: Path) -> str:
     return _describe_crash(crash["code"], crash["last_line"]) if crash else ""
 
 
-def _describe_crash(code: int, last_line: str) -> str:
+def _describe_crash(code: int, last_line: object) -> str:
     """A negative code is a signal's; the kernel's out-of-memory killer sends 9."""
     shown = one_line(shorten(str(last_line), MAX_CRASH_LINE))
     if code >= 0:

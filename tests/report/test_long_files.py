@@ -97,3 +97,19 @@ def test_the_reason_of_a_crash_is_the_end_of_a_log_of_any_length(run):
         log.write(b"\nValueError: the last line\n")
     assert peak(lambda: record_crash(run, 1)) < MEMORY
     assert crash_reason(run) == "ValueError: the last line"
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("summary.json", "[1]"),
+        ("summary.json", '{"held_out": 3}'),
+        ("summary.json", "NaN"),
+        ("recipe.json", "[]"),
+        ("recipe.json", "[" * 100_000),
+    ],
+)
+def test_values_of_another_type_are_one_error(name, text, run):
+    (run / name).write_text(text)
+    with pytest.raises(ConfigError, match=r"cannot be read: .*`grupo check` names damaged files"):
+        run_html(run)

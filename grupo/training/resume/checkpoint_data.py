@@ -55,7 +55,7 @@ def check_data(checkpoint: Checkpoint) -> None:
 
 
 def _problems(data: Any) -> Iterator[str]:
-    """What is wrong with the plain data of a checkpoint."""
+    """Problems of the plain data of a checkpoint, in words."""
     if not isinstance(data, Mapping):
         yield f"{data!r:.40} is no object"
         return
