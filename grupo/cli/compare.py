@@ -10,6 +10,7 @@ from typer import Option
 from grupo.cli.options import EvalTasksOption, RecipeArguments, RewardOption, Strings
 from grupo.util.console import out, print_error, print_line
 from grupo.util.errors import ConfigError
+from grupo.util.terminal_text import one_line
 from grupo.util.user_paths import parse_folder, shell_path
 
 if TYPE_CHECKING:
@@ -195,5 +196,5 @@ def _print_result(result: "ComparisonResult", folder: Path) -> None:
     ):
         print_line(f"\n{title}")
         for line in lines:
-            print_line(f"  {line}")
+            print_line(f"  {one_line(line)}")
     print_line(f"\nThe report is {folder / 'report.md'}")

@@ -131,6 +131,7 @@ def rollouts(
 ) -> None:
     """Print rollouts of a run; of a pipeline, those of its last run."""
     run = last_run(run)
+    from grupo.report.read_run import explain_read_errors
     from grupo.report.rollouts import RolloutFilter, check_step, format_rollouts, select_rollouts
 
     rollout_filter = RolloutFilter(step, min_reward, max_reward, contains, task, failed)
@@ -140,10 +141,12 @@ def rollouts(
 
         count = write_parquet(run, parse_option(parse_path, "parquet", parquet), rollout_filter)
         return print_line(f"{count} rollouts are in {parquet}")
-    records = select_rollouts(run, rollout_filter, best=best, worst=worst, limit=limit)
-    if step is not None and not records:
-        check_step(run, step)
-    print_line(json.dumps(records)) if as_json else out.print(format_rollouts(records))
+    with explain_read_errors(run):
+        records = select_rollouts(run, rollout_filter, best=best, worst=worst, limit=limit)
+        if step is not None and not records:
+            check_step(run, step)
+        shown = None if as_json else format_rollouts(records)
+    print_line(json.dumps(records)) if as_json else out.print(shown)
 
 
 def doctor(

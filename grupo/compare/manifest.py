@@ -9,7 +9,13 @@ from grupo.compare.controls import Control
 from grupo.compare.experiment import METRICS, Comparison, TaskSet
 from grupo.compare.sequential_design import SequentialDesign
 from grupo.compare.toy_models import ToyModelSpec
-from grupo.compare.update_budget import ALLOWED, UpdatePlanRule, per_method
+from grupo.compare.update_budget import (
+    ALLOWED,
+    FixedUpdates,
+    UpdatePlanRule,
+    per_method,
+    shared,
+)
 from grupo.core.component import to_code
 from grupo.core.field_types import describe_type, matches_type
 from grupo.core.serialization import from_data, to_data
@@ -90,7 +96,7 @@ def _comparison_from_data(data: Mapping[str, Any]) -> Comparison:
         recipes=_components_by_name("recipes", data["recipes"], Recipe),
         budget=_budget(data["budget"]),
         seeds=_typed("seeds", tuple(seeds) if isinstance(seeds, list) else seeds, tuple[int, ...]),
-        updates=_typed("updates", updates, UpdatePlanRule, ", ".join(ALLOWED)),
+        updates=_rule(updates),
         task_sets=_components_by_name("task_sets", data["task_sets"], TaskSet),
         baseline=_typed("baseline", data["baseline"], str),
         metric=_metric(data["metric"]),
@@ -115,6 +121,13 @@ def _metric(name: Any) -> str:
     if _typed("metric", name, str) not in METRICS:
         raise ConfigError(f"metric: {name!r}. {suggest(name, METRICS)}")
     return name
+
+
+def _rule(value: Any) -> UpdatePlanRule:
+    """A rule of the command line; another function would be called where a report is made."""
+    if value not in (shared, per_method) and not isinstance(value, FixedUpdates):
+        raise ConfigError(f"updates: {to_code(value)}. Allowed: {', '.join(ALLOWED)}.")
+    return value
 
 
 def _typed(field: str, value: Any, hint: Any, allowed: str = "") -> Any:

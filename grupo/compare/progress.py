@@ -18,6 +18,8 @@ from grupo.compare.run_status import FINISHED, LOG_FILE, NOT_NEEDED, UNFINISHED,
 from grupo.report.escape import literal
 from grupo.report.step_line import format_duration
 from grupo.training.update.metrics import mean
+from grupo.util.limits import JOURNAL_LINE
+from grupo.util.regular_files import read_lines
 
 PRINT_INTERVAL = 60.0  # seconds between lines on a console that is not interactive
 
@@ -51,10 +53,11 @@ class RunProgress:
         if size > self.offset:
             with self.path.open("rb") as file:
                 file.seek(self.offset)
-                complete = file.read().rpartition(b"\n")[0]
-            self.offset += len(complete) + bool(complete)
-            for line in complete.splitlines():
-                self._add_step(json.loads(line))
+                for line in read_lines(file, JOURNAL_LINE):
+                    if not line.endswith(b"\n"):
+                        break
+                    self.offset += len(line)
+                    self._add_step(json.loads(line))
         return self.usage
 
     def seconds_left(self, budget: Budget) -> float:

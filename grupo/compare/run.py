@@ -149,7 +149,7 @@ def write_report(
         "results.json": strict_json.to_json(_results_data(result)) + "\n",
         "table.csv": tables.results_csv(result),
         "runs.csv": table_formats.csv_text(tables.exact_run_rows(result)),
-        "table.md": f"{caption}\n\n{table_formats.markdown(rows)}",
+        "table.md": f"{table_formats.markdown_text(caption)}\n\n{table_formats.markdown(rows)}",
         "table.tex": table_formats.latex(rows, caption),
         "report.md": summary_text.report_markdown(result, figures),
     }

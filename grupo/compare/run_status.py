@@ -27,6 +27,7 @@ UNREADABLE = "unreadable"
 NOT_NEEDED = "not needed"  # a sequential comparison had reached its verdict
 UNFINISHED = (WAITING, INTERRUPTED)
 LOG_FILE = "log.txt"
+LOG_TAIL = 2**16  # bytes of a log in which its last line is searched
 REWARD_TAIL_FRAC = 0.1  # of the steps: the final reward is the mean over them
 
 
@@ -138,8 +139,13 @@ def _status_of_opened(run_spec: RunSpec) -> RunStatus:
 
 
 def _last_line(path: Path) -> str:
-    text = path.read_text(errors="replace") if path.is_file() else ""
-    return next((line.strip() for line in reversed(text.splitlines()) if line.strip()), "")[:500]
+    """The last line of a log that is not empty, from its last bytes."""
+    if not path.is_file():
+        return ""
+    with path.open("rb") as file:
+        file.seek(max(0, path.stat().st_size - LOG_TAIL))
+        lines = file.read(LOG_TAIL).decode(errors="replace").splitlines()
+    return next((line.strip() for line in reversed(lines) if line.strip()), "")[:500]
 
 
 def _disk_error(error: OSError) -> str:

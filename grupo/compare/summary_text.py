@@ -62,7 +62,7 @@ def report_markdown(result: ComparisonResult, image_files: Sequence[str]) -> str
     description = METRICS[result.metric]
     parts = [
         "# Comparison",
-        f"{caption(result)} `{result.metric}`: {description}.",
+        f"{table_formats.markdown_text(caption(result))} `{result.metric}`: {description}.",
         table_formats.markdown(rows).strip(),
         LEGEND + (LEGEND_OF_DESIGN if result.comparison.design else LEGEND_OF_TESTS),
         *_equal_usage(result),
@@ -184,4 +184,4 @@ def _describe_budget(result: ComparisonResult) -> str:
 
 
 def _bullet_list(lines: Sequence[str]) -> str:
-    return "\n".join(f"* {line}" for line in lines)
+    return "\n".join(f"* {table_formats.markdown_text(line)}" for line in lines)

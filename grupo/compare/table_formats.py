@@ -2,11 +2,13 @@
 
 import csv
 import io
+import re
 from collections.abc import Sequence
 
 from rich.table import Table
 
 from grupo.report.escape import literal
+from grupo.util.terminal_text import one_line
 
 TEX_ESCAPES = str.maketrans(
     {
@@ -17,6 +19,8 @@ TEX_ESCAPES = str.maketrans(
     }
 )
 TableRows = list[list[str]]
+_ENTITIES = {"<": "&lt;", "![": "!&#91;"}
+_MARKUP = re.compile(r"<(?=[A-Za-z/!?])|!\[")  # begins a tag or a picture
 
 
 def markdown(rows: TableRows) -> str:
@@ -27,8 +31,17 @@ def markdown(rows: TableRows) -> str:
     | --- | --- |
     | 1\\|2 | 3 |
     """
-    header, *body = ([cell.replace("|", r"\|").replace("\n", " ") for cell in row] for row in rows)
+    header, *body = ([markdown_text(cell).replace("|", r"\|") for cell in row] for row in rows)
     return "".join(f"| {' | '.join(row)} |\n" for row in [header, ["---"] * len(header), *body])
+
+
+def markdown_text(text: str) -> str:
+    r"""A text within a line of Markdown: no line end, no control character, no tag and no picture.
+
+    >>> print(markdown_text("a <b>\n![x](http://host/) p < 0.05"))
+    a &lt;b>\n!&#91;x](http://host/) p < 0.05
+    """
+    return _MARKUP.sub(lambda match: _ENTITIES[match[0]], one_line(text))
 
 
 def latex(rows: TableRows, caption: str) -> str:
@@ -65,4 +78,4 @@ def rich_table(rows: TableRows, title: str, caption: str) -> Table:
 
 
 def _escape_tex(cell: str) -> str:
-    return cell.translate(TEX_ESCAPES).replace("<", "$<$")
+    return one_line(cell).translate(TEX_ESCAPES).replace("<", "$<$")

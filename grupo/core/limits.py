@@ -69,7 +69,8 @@ PROMPTS = Limit(
     "the rollouts of a step are in memory together; published methods use up to 8,192 prompts",
 )
 ROLLOUTS = Limit(
-    "rollouts, branches or drafts of one prompt, and attempts at a task in an evaluation",
+    "rollouts, branches, drafts or search iterations of one prompt, and attempts at a task in an"
+    " evaluation",
     10_000,
     "rollouts",
     "a group is generated, scored and compared as a whole; published groups have up to 2,048",
@@ -254,7 +255,7 @@ _NAMES: Mapping[Limit, tuple[str, ...]] = {
         *("initial_rollouts", "recent_rollouts", "attempts", "completions", "drafts", "reviews"),
         *("answers_per_budget", "answers_per_cut", "branches", "branches_per_step", "leaves"),
         *("max_initial_branches", "num_hints", "traces", "max_per_group", "probes"),
-        *("games",),
+        *("games", "iterations"),
     ),
     EPOCHS: (
         *("epochs", "minibatches", "rounds", "max_rounds", "max_resample_rounds", "max_tries"),

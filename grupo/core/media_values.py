@@ -70,6 +70,9 @@ def as_media(kind: str, value: Any, place: str = "", folder: Path = Path()) -> M
     """
     try:
         media = _convert(kind, value, folder)
+        if len(media.data) > MEDIA_FILE_SIZE.maximum:
+            size = f"a file of {len(media.data):,} bytes"
+            raise _Refused(f"{size}. Allowed: {MEDIA_FILE_SIZE.allowed}")
         if (kind, media.digest) not in _KNOWN:
             media.check()
     except (_Refused, ConfigError, RecursionError) as error:
@@ -142,8 +145,6 @@ def _from_file(kind: str, path: Path) -> Media:
 
 def _from_bytes(kind: str, data: bytes) -> Media:
     media_type = sniff_type(data)
-    if len(data) > MEDIA_FILE_SIZE.maximum:
-        raise _Refused(f"a file of {len(data):,} bytes. Allowed: {MEDIA_FILE_SIZE.allowed}")
     if media_type not in TYPES_OF_KIND[kind]:
         raise _Refused(f"a file of {len(data)} bytes, {media_type or 'of an unknown type'}")
     is_animated = kind == "video" and media_type == "image/png"

@@ -177,9 +177,11 @@ def best_path(root: Node[StateT], value: NodeValue[StateT] = backed_up) -> list[
 
 def nodes(root: Node[StateT]) -> Iterator[Node[StateT]]:
     """All nodes of a tree, each before its children."""
-    yield root
-    for child in root.children:
-        yield from nodes(child)
+    remaining = [root]
+    while remaining:
+        node = remaining.pop()
+        yield node
+        remaining += reversed(node.children)
 
 
 def sibling_pairs(

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 INPUTS = re.compile(r"\[([\d,\s]*)\]")
 BULLET = re.compile(r"^\s*(?:[-*•]|\(?\d+[.):])\s+")
+MAX_DIGITS = 18  # Python converts no number of thousands of digits
 
 
 class SubQuestion(NamedTuple):
@@ -71,12 +72,17 @@ def parse_plan(reply: str, num_thoughts: int, limit: int) -> Plan:
         text = BULLET.sub("", INPUTS.sub("", BULLET.sub("", line))).strip()
         if not text or len(questions) == limit or any(text == q.text for q in questions):
             continue
-        named = {int(x) for x in re.findall(r"\d+", brackets[1])} if brackets else None
+        named = _numbers(brackets[1]) if brackets else None
         earlier = range(1, num_thoughts + 1)
         inputs = [i for i in earlier if named is None or i in named]
         unknown += len(named or ()) - len(inputs) if brackets else 0
         questions.append(SubQuestion(text, tuple(inputs)))
     return Plan(tuple(questions), unknown)
+
+
+def _numbers(text: str) -> set[int]:
+    """The numbers in a text; of very long ones the first digits, which are unknown as well."""
+    return {int(digits[:MAX_DIGITS]) for digits in re.findall(r"\d+", text)}
 
 
 def listed_lines(reply: str) -> list[str]:

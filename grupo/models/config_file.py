@@ -12,6 +12,7 @@ from grupo.models.quantized_weights import check_quantized_weights
 from grupo.util.errors import ConfigError
 from grupo.util.json_text import check_depth, read_limited
 from grupo.util.limits import LORA_RANK, MODEL_LAYERS, Limit
+from grupo.util.regular_files import check_regular_file
 from grupo.util.user_paths import parse_path
 
 WIDTH_SUFFIXES = (
@@ -46,15 +47,26 @@ def check_config_file(model: str) -> None:
     path = Path(model_folder(model)) / "config.json"
     if not path.is_file():
         return
+    _check_files(path.parent)
     try:
         config = json.loads(read_limited(path))  # some models' configurations hold Infinity
         check_depth(config)
     except (ValueError, RecursionError) as error:
-        raise ConfigError(f"model: {path} is no valid JSON: {error}.") from error
+        raise ConfigError(f"model: {path} is no valid JSON: {str(error).rstrip('.')}.") from error
     if not isinstance(config, dict):
         raise ConfigError(f"model: {path} is a JSON {type(config).__name__}. Allowed: an object.")
     _check_sizes(path, config)
     check_quantized_weights(f"model: {path}", config)
+
+
+def _check_files(folder: Path) -> None:
+    """Raise `ConfigError` for a pipe, a device or a file of the kernel in a model's folder."""
+    for file in sorted(folder.iterdir()):
+        if file.exists() and not file.is_dir():
+            try:
+                check_regular_file(file)
+            except ConfigError as error:
+                raise ConfigError(f"model: {error}") from error
 
 
 def _check_sizes(path: Path, config: Mapping[str, Any]) -> None:

@@ -46,9 +46,10 @@ def read_template(path: str) -> str:
     with loader_errors(f"chat_template: {path!r}"):
         if not file.exists():
             raise ConfigError(f"chat_template: there is no file {path!r}. {_suggestion(file)}")
-        if not file.is_file():  # a device may have no end
-            raise ConfigError(f"chat_template: {path!r} is no file. Allowed: a file of Jinja text.")
-        text = read_limited(file, TEMPLATE_FILE_SIZE)
+        try:
+            text = read_limited(file, TEMPLATE_FILE_SIZE)
+        except ConfigError as error:
+            raise ConfigError(f"chat_template: {error}") from error
     if not text.strip():
         raise ConfigError(f"chat_template: {path!r} is empty. Allowed: a file of Jinja text.")
     return text

@@ -17,10 +17,11 @@ from typing import Any
 from transformers import PreTrainedTokenizerBase
 from transformers.utils.hub import cached_file
 
-from grupo.core.limits import ROW_TEXT
+from grupo.core.limits import ROW_TEXT, TOKENIZER_FILE
 from grupo.models import tokenizer_trial_program
 from grupo.models.tokenizer_trial_program import PROBE_SECONDS, RENDER_SECONDS, TEMPLATE
 from grupo.util.errors import ConfigError
+from grupo.util.regular_files import read_regular_file
 
 FILE = "tokenizer.json"
 LOAD_SECONDS = 60  # in which the process must have begun, read the file and ended
@@ -55,7 +56,7 @@ def check_tokenizer_works(path: str) -> None:
     if file is None:
         return
     try:
-        digest = sha256(Path(file).read_bytes()).hexdigest()
+        digest = sha256(read_regular_file(Path(file), TOKENIZER_FILE)).hexdigest()
     except OSError as error:
         raise ConfigError(f"model: {file} cannot be read: {error.strerror}.") from error
     if digest not in _problems:

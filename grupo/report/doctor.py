@@ -21,7 +21,8 @@ from grupo.report.checks import (
 from grupo.report.checks.finding import Check, Finding
 from grupo.report.checks.load_run import load_run
 from grupo.report.checks.run_data import RunData
-from grupo.report.escape import literal
+from grupo.report.escape import literal, literal_line
+from grupo.report.read_run import explain_read_errors
 from grupo.util.user_paths import relative_path
 
 CHECKS: tuple[Check, ...] = (
@@ -78,9 +79,13 @@ def examine(run_folder: Path) -> list[Finding]:
 
     The commands in their suggestions have the run's folder, relative to the working directory if it
     is inside.
+
+    Raises:
+        ConfigError: The folder holds no run, or its files cannot be read.
     """
     folder = str(relative_path(run_folder))
-    return [finding.with_folder(folder) for finding in diagnose(load_run(run_folder))]
+    with explain_read_errors(run_folder):
+        return [finding.with_folder(folder) for finding in diagnose(load_run(run_folder))]
 
 
 def diagnose(run: RunData) -> list[Finding]:
@@ -102,6 +107,6 @@ def _format_finding(finding: Finding) -> Group:
     rows = (("at", locations), ("causes", finding.causes), ("try", finding.suggestions))
     for label, texts in rows:
         for number, line in enumerate(texts):
-            grid.add_row(label if number == 0 else "", literal(line))
-    head = literal(f"{finding.severity}: {finding.name}", _STYLE[finding.severity])
-    return Group(head, Padding(Group(literal(finding.details), grid), (0, 0, 1, 2)))
+            grid.add_row(label if number == 0 else "", literal_line(line))
+    head = literal_line(f"{finding.severity}: {finding.name}", _STYLE[finding.severity])
+    return Group(head, Padding(Group(literal_line(finding.details), grid), (0, 0, 1, 2)))

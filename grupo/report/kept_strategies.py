@@ -6,9 +6,11 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from grupo.core.limits import MEDIA_FILE_SIZE
 from grupo.storage import strict_json
 from grupo.storage.atomic_files import write_atomically
 from grupo.util.errors import ConfigError
+from grupo.util.regular_files import read_regular_file
 
 if TYPE_CHECKING:  # its import takes seconds, which a report need not wait for
     from grupo.rollouts.strategy_comparison import StrategyComparison
@@ -53,12 +55,12 @@ def strategies_payload(data: Mapping[str, Any], run: Path) -> dict[str, Any]:
     if not data:
         return {}
     picture = run / PICTURE_FILE
-    image = b64encode(picture.read_bytes()).decode() if picture.is_file() else ""
+    content = read_regular_file(picture, MEDIA_FILE_SIZE) if picture.is_file() else b""
     return {
         "title": f"{data['tasks']} tasks, {data['attempts']} answers of each strategy",
         "columns": COLUMNS,
         "lines": [_line(x) for x in (*data["strategies"], *data["baselines"])],
-        "picture": f"data:image/svg+xml;base64,{image}" if image else "",
+        "picture": f"data:image/svg+xml;base64,{b64encode(content).decode()}" if content else "",
     }
 
 

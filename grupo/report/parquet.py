@@ -3,6 +3,7 @@
 import json
 import os
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,7 @@ from uuid import uuid4
 
 from grupo.report.read_run import Record, read_rollouts
 from grupo.report.rollouts import RolloutFilter
-from grupo.storage.media_files import FIELDS, file_name, references_in
+from grupo.storage.media_files import FIELDS, MediaFiles, references_in
 from grupo.storage.media_files import FOLDER as MEDIA
 from grupo.util.errors import ConfigError
 
@@ -91,9 +92,9 @@ def _table(rows: Iterable[Record], schema: Any, folder: Path) -> Any:
 
     try:
         return pyarrow.Table.from_pylist([_row(row) | _media(row, folder) for row in rows], schema)
-    except (pyarrow.ArrowException, TypeError, ValueError) as error:
+    except (pyarrow.ArrowException, TypeError, ValueError, ArithmeticError) as error:
         raise ConfigError(
-            f"parquet: the journal holds a value that does not fit its column: {error}."
+            f"parquet: the journal holds a value that does not fit its column: {error!s:.200}."
             " Was it written by another version of grupo?"
         ) from error
 
@@ -113,9 +114,15 @@ def _media(rollout: Record, folder: Path) -> dict[str, Any]:
         return {}
     found = references_in([rollout["prompt"], rollout.get("turns", [])])
     by_digest = {str(reference["digest"]): reference for reference in found}
-    files = {digest: folder / Path(file_name(x)).name for digest, x in by_digest.items()}
-    contents = {digest: x.read_bytes() if x.is_file() else None for digest, x in files.items()}
+    contents = {digest: _content(x, folder) for digest, x in by_digest.items()}
     return {MEDIA: [{**by_digest[digest], "bytes": x} for digest, x in contents.items()]}
+
+
+def _content(reference: Record, folder: Path) -> bytes | None:
+    """The file of a reference; None if it is lost or damaged."""
+    with suppress(ValueError):
+        return MediaFiles(folder).read(reference).data
+    return None
 
 
 def _utf8_text(value: Any) -> str | None:

@@ -10,14 +10,23 @@ from typing import Any
 from grupo.storage import strict_json
 from grupo.util.errors import ConfigError
 from grupo.util.json_text import read_limited
+from grupo.util.limits import JOURNAL_LINE, METRICS_SIZE
+from grupo.util.regular_files import check_file_size, read_lines
+from grupo.util.terminal_text import one_line, shorten
 from grupo.util.user_paths import check_regular_files, no_run_message
 
 Record = Mapping[str, Any]
 CRASH_FILE = "crash.json"  # exit code and last output line of a compared run's crashed process
+MAX_CRASH_LINE = 500  # characters of that line
+MAX_REASON = 300  # characters of the error of a file that was changed
+# what a file of a run raises whose values are missing or of another type
+DAMAGE = (OSError, ValueError, LookupError, TypeError, AttributeError, ArithmeticError)
 # the fields of every line of rollouts.jsonl, in every version that wrote such lines
 ROLLOUT_FIELDS = frozenset(
     {"step", "task", "prompt", "text", "reward", "reward_terms", "error"}
 ) | {*("advantage", "length", "truncated")}
+
+_TYPES = {"task": str, "text": str, "error": str, "reward_terms": Mapping}
 
 
 @dataclass(frozen=True)
@@ -47,7 +56,7 @@ class MetricSeries:
 
 def check_run_folder(folder: Path) -> Path:
     """Return the folder; raise `ConfigError` if it holds no run or cannot be read."""
-    with explain_permission_errors(folder):
+    with explain_read_errors(folder):
         if not (folder / "recipe.json").is_file():
             raise ConfigError(no_run_message(folder))
         check_regular_files(folder)
@@ -55,13 +64,25 @@ def check_run_folder(folder: Path) -> Path:
 
 
 @contextmanager
-def explain_permission_errors(folder: Path) -> Generator[None]:
-    """Turn a `PermissionError` into a `ConfigError` that names the owner of the folder."""
+def explain_read_errors(folder: Path) -> Generator[None]:
+    """Turn what reading the files of a run raises into a `ConfigError` with the folder.
+
+    Permissions that are missing name the owner of the folder. Other errors are those of files that
+    were changed, of which values may be missing or of any type.
+    """
     try:
         yield
+    except ConfigError:
+        raise
     except PermissionError as error:
         path = error.filename or folder
         raise ConfigError(f"run: {str(path)!r} is not readable: {_owner(folder)}.") from error
+    except DAMAGE as error:
+        reason = one_line(shorten(f"{type(error).__name__}: {error}", MAX_REASON))
+        raise ConfigError(
+            f"run: {str(folder)!r} cannot be read: {reason}. A file of it was changed, or another"
+            " version of grupo wrote it. `grupo check` names damaged files."
+        ) from error
 
 
 def _owner(folder: Path) -> str:
@@ -80,7 +101,7 @@ def read_journal(path: Path) -> Iterator[Record]:
     if not path.exists():
         return
     with path.open("rb") as file:
-        for number, line in enumerate(file, 1):
+        for number, line in enumerate(read_lines(file, JOURNAL_LINE), 1):
             if not line.endswith(b"\n"):
                 return
             try:
@@ -95,15 +116,21 @@ def read_rollouts(folder: Path) -> Iterator[Record]:
     """Yield the records of a run's `rollouts.jsonl`.
 
     Raises:
-        ConfigError: the folder holds no run, or a line lacks one of `ROLLOUT_FIELDS`.
+        ConfigError: the folder holds no run, or a line lacks one of `ROLLOUT_FIELDS` or has it in
+            another type.
     """
     path = check_run_folder(folder) / "rollouts.jsonl"
-    with explain_permission_errors(folder):
+    with explain_read_errors(folder):
         for number, line in enumerate(read_journal(path), 1):
             if missing := ", ".join(sorted(ROLLOUT_FIELDS.difference(line))):
                 raise ConfigError(
                     f"{path}, line {number}, lacks {missing}: another version wrote it."
                 )
+            for name, kind in _TYPES.items():
+                if not isinstance(line[name], kind):
+                    raise ConfigError(
+                        f"{path}, line {number}: {name}: {line[name]!r:.80} is of another type."
+                    )
             yield line
 
 
@@ -111,9 +138,10 @@ def read_metrics(folder: Path) -> tuple[Mapping[str, float], ...]:
     """The metrics of every step as floats; the string "NaN" becomes NaN.
 
     Raises:
-        ConfigError: a line holds a value that is not a number.
+        ConfigError: a line holds a value that is not a number, or the file exceeds its limit.
     """
     path = folder / "metrics.jsonl"
+    check_file_size(path, METRICS_SIZE)
     return tuple(
         _as_floats(line, f"{path}, line {i}") for i, line in enumerate(read_journal(path), 1)
     )
@@ -149,10 +177,11 @@ def crash_reason(folder: Path) -> str:
     return _describe_crash(crash["code"], crash["last_line"]) if crash else ""
 
 
-def _describe_crash(code: int, last_line: str) -> str:
+def _describe_crash(code: int, last_line: object) -> str:
     """A negative code is a signal's; the kernel's out-of-memory killer sends 9."""
+    shown = one_line(shorten(str(last_line), MAX_CRASH_LINE))
     if code >= 0:
-        return last_line or f"exit code {code}"
+        return shown or f"exit code {code}"
     oom_hint = ", as the out-of-memory killer does" * (code == -9)
-    last_output = f"; its last line: {last_line}" * bool(last_line)
+    last_output = f"; its last line: {shown}" * bool(shown)
     return f"killed by signal {-code}{oom_hint}{last_output}"

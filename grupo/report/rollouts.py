@@ -13,7 +13,7 @@ from rich.console import Group
 from rich.panel import Panel
 from rich.text import Text
 
-from grupo.report.escape import literal
+from grupo.report.escape import literal, literal_line
 from grupo.report.read_run import Record, read_rollouts
 from grupo.report.step_line import format_number
 from grupo.storage.media_files import FOLDER, file_name, is_reference
@@ -122,7 +122,7 @@ def _panel(rollout: Record) -> Panel:
     ]
     inside = [line for part in parts if part.text for line in part.lines()]
     style = "red" if rollout["error"] else "none"
-    return Panel(Group(literal(" | ".join(facts), "bold"), *inside), border_style=style)
+    return Panel(Group(literal_line(" | ".join(facts), "bold"), *inside), border_style=style)
 
 
 class _Part(NamedTuple):

@@ -10,13 +10,15 @@ from typing import Any
 from grupo.core.pictures import open_picture
 from grupo.report.doctor import examine
 from grupo.report.html.recipe_source import as_code
-from grupo.report.read_run import read_metrics, read_summary
+from grupo.report.read_run import explain_read_errors, read_metrics, read_summary
 from grupo.report.rollouts import RolloutFilter, chat_text, select_rollouts
 from grupo.report.step_line import count, format_duration, step_summary
 from grupo.report.tables import eval_rows
+from grupo.storage import strict_json
 from grupo.storage.media_files import data_url, references_in
 from grupo.util import html
 from grupo.util.boxes import find_boxes
+from grupo.util.json_text import read_limited
 
 SHOWN_ROLLOUTS = 3  # with the highest reward, and as many with the lowest
 MAX_BOXES = 50  # drawn on one picture
@@ -24,10 +26,19 @@ SHOWN_FIELDS = ("policy", "tasks", "env", "method")
 
 
 def run_html(folder: Path) -> str:
-    """Status, held-out scores, rewards, findings, and some rollouts of a run."""
+    """Status, held-out scores, rewards, findings, and some rollouts of a run.
+
+    Raises:
+        ConfigError: A file of the run cannot be read.
+    """
+    with explain_read_errors(folder):
+        return _run_html(folder)
+
+
+def _run_html(folder: Path) -> str:
     metrics = read_metrics(folder)
     summary = read_summary(folder)
-    recipe = json.loads((folder / "recipe.json").read_text(encoding="utf-8"))["recipe"]
+    recipe = strict_json.from_json(read_limited(folder / "recipe.json"))["recipe"]
     rewards = [step.get("reward/mean", math.nan) for step in metrics]
     return html.fragment(
         html.paragraph(f"<b>{html.escape(folder)}</b>: {html.escape(_status(summary, metrics))}"),

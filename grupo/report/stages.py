@@ -9,7 +9,7 @@ from typing import Any
 
 from rich.table import Table
 
-from grupo.report.escape import literal
+from grupo.report.escape import literal_line
 from grupo.report.html.recipe_source import as_code
 from grupo.report.read_run import read_metrics, read_summary
 from grupo.report.step_line import format_duration
@@ -74,12 +74,13 @@ def stage_lines(root: Path) -> list[StageLine]:
 
 def stage_table(root: Path) -> Table:
     """The stages of a pipeline as a table for the terminal."""
-    table = Table(title=f"{root}: held-out tasks solved before and after", title_style="")
+    title = literal_line(f"{root}: held-out tasks solved before and after")
+    table = Table(title=title, title_style="")
     for number, name in enumerate(COLUMNS):
         is_text = number < 3 or name == "state"
         table.add_column(name, justify="left" if is_text else "right")
     for line in stage_lines(root):
-        table.add_row(*map(literal, line.cells))
+        table.add_row(*map(literal_line, line.cells))
     return table
 
 

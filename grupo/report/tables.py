@@ -6,7 +6,7 @@ from typing import Any
 from rich.table import Table
 from rich.text import Text
 
-from grupo.report.escape import literal
+from grupo.report.escape import literal, literal_line
 from grupo.report.step_line import count, format_duration
 from grupo.rollouts.demonstration_scores import DEMONSTRATION_METRICS, LOWER_IS_BETTER
 from grupo.rollouts.evaluate import NOT_SCORED_TEXT, EvalResult
@@ -35,11 +35,11 @@ def eval_table(scores: Mapping[str, Any], criterion: str = "") -> Table:
         scores: `held_out` of `summary.json`: the scores of each evaluation by its label.
         criterion: The criterion of success in words.
     """
-    table = Table(title=_title(scores, criterion), title_style="")
+    table = Table(title=literal_line(_title(scores, criterion)), title_style="")
     header, *rows = eval_rows(scores)
     table.add_column("")
     for label in header[1:]:
-        table.add_column(literal(label), justify="right")
+        table.add_column(literal_line(label), justify="right")
     for row in rows:
         table.add_row(*row)
     return table
@@ -116,12 +116,13 @@ def _cost_lines(totals: Mapping[str, float]) -> list[str]:
     if not totals.get("time/step"):
         return []
     step = totals["time/step"]
-    uses = (f"{totals[f'tokens/{name}']:,.0f} {label}" for name, label in TOKEN_LABELS.items())
+    counts = {label: totals.get(f"tokens/{name}", 0.0) for name, label in TOKEN_LABELS.items()}
+    uses = (f"{number:,.0f} {label}" for label, number in counts.items())
     times = (
         f"{label} {100 * totals.get(f'time/{name}', 0.0) / step:.0f} %"
         for name, label in TIME_LABELS.items()
     )
-    speed = f"{totals['tokens/generated'] / step:,.0f} tokens/s"
+    speed = f"{counts['generated'] / step:,.0f} tokens/s"
     return [f"tokens: {', '.join(uses)}; {speed}", f"time of a step: {', '.join(times)}"]
 
 

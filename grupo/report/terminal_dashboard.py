@@ -13,7 +13,7 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from grupo.report.escape import literal
+from grupo.report.escape import literal, literal_line
 from grupo.report.html.payload import open_begun_runs, open_runs, token_and_time_totals
 from grupo.report.html.run_view import RunView
 from grupo.report.step_line import METRIC_CELLS, MetricCell, format_duration, format_number
@@ -89,9 +89,11 @@ def _run_panel(run: RunView) -> list[RenderableType]:
     head.add_column(no_wrap=True)
     head.add_column(ratio=1)
     head.add_row(_status(run, done, steps), ProgressBar(max(steps, done, 1), completed=done))
-    problems = [literal(problem, "yellow") for problem in run.problems[:MAX_ITEMS]]
+    problems = [literal_line(problem, "yellow") for problem in run.problems[:MAX_ITEMS]]
     findings = [
-        literal(f"{f['severity']}: {f['name']}. {f['details']}", SEVERITY_STYLES[f["severity"]])
+        literal_line(
+            f"{f['severity']}: {f['name']}. {f['details']}", SEVERITY_STYLES[f["severity"]]
+        )
         for f in run.findings[:MAX_ITEMS]
     ]
     return [
@@ -108,7 +110,7 @@ def _status(run: RunView, done: int, steps: int) -> Text:
     seconds = token_and_time_totals(run.metrics).get("time/step", 0.0)
     position = f"step {done}/{steps}" if steps else f"step {done}"
     status = "finished" if is_finished(run) else position
-    return literal(f"{run.name}  {status}  {format_duration(seconds)}", "bold")
+    return literal_line(f"{run.name}  {status}  {format_duration(seconds)}", "bold")
 
 
 def _metric_table(run: RunView) -> Table:
@@ -146,4 +148,8 @@ def _rollout(rollout: Any) -> list[RenderableType]:
 
 
 def _float(value: Any) -> float:
-    return float(value) if isinstance(value, int | float | str) else float("nan")
+    """The number; NaN for a value that is none, as a file from elsewhere may hold."""
+    try:
+        return float(value)
+    except (TypeError, ValueError, OverflowError):
+        return float("nan")

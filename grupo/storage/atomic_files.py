@@ -13,6 +13,7 @@ from grupo.core.component import component
 from grupo.core.ranges import Measured
 from grupo.storage.fault_injection import kill_point
 from grupo.storage.syscalls import SyscallHook, direct_call, open_descriptor, write_all
+from grupo.util.regular_files import open_regular_file
 
 _CHUNK_SIZE = 1 << 20
 
@@ -71,7 +72,7 @@ def write_atomically(
 def sha256_of(path: Path) -> str:
     """SHA-256 of a file."""
     digest = hashlib.sha256()
-    with open(path, "rb") as file:
+    with open(open_regular_file(path), "rb") as file:
         while chunk := file.read(_CHUNK_SIZE):
             digest.update(chunk)
     return digest.hexdigest()

@@ -15,6 +15,7 @@ from grupo.storage.media_files import FOLDER, MediaFiles
 from grupo.storage.syscalls import SyscallHook, direct_call, open_descriptor, write_all
 from grupo.util.errors import ConfigError
 from grupo.util.exit_codes import CommandError
+from grupo.util.limits import JOURNAL_LINE
 from grupo.util.user_paths import shell_path
 
 _APPEND = os.O_RDWR | os.O_APPEND | os.O_CREAT
@@ -65,6 +66,7 @@ class Journal:
         """
         write = self.media.write
         lines = [f"{strict_json.to_json(record, write)}\n".encode() for record in records]
+        _check_lengths(lines, self.path)
         with open_descriptor(self.path, _APPEND, self.syscall) as file:
             offset = _append_offset(file, self.path)
             try:
@@ -113,7 +115,7 @@ class Journal:
             for block, num_lines in enumerate(snapshot.checksums.block_lengths()):
                 lines = _read_lines(file, num_lines, remaining)
                 if changed := _changed_lines(snapshot.checksums, block, lines):
-                    around = [previous, *lines, file.readline()]
+                    around = [previous, *lines, file.readline(JOURNAL_LINE.maximum)]
                     raise DamagedJournal(
                         _damage_message(self.path, snapshot, block, changed, around)
                     )
@@ -155,6 +157,16 @@ class Journal:
         return records, (note,) if torn else ()
 
 
+def _check_lengths(lines: Sequence[bytes], path: Path) -> None:
+    """Raise `CommandError` for a line that readers refuse."""
+    longest = max(map(len, lines), default=0)
+    if longest > JOURNAL_LINE.maximum:
+        raise CommandError(
+            f"{path}: a line of {longest:,} bytes. Allowed: {JOURNAL_LINE.allowed}. Shorten answers"
+            " by `policy.max_new_tokens`, or log the responses of fewer groups by `logged_groups`."
+        )
+
+
 def _append_offset(file: int, path: Path) -> int:
     """The offset of the next line; raises `CommandError` after a torn line, which would swallow it.
 
@@ -172,7 +184,7 @@ def _append_offset(file: int, path: Path) -> int:
 def _read_lines(file: BinaryIO, count: int, max_bytes: int) -> list[bytes]:
     """Up to `count` lines of together at most `max_bytes` bytes."""
     lines: list[bytes] = []
-    while len(lines) < count and (line := file.readline(max_bytes)):
+    while len(lines) < count and (line := file.readline(min(max_bytes, JOURNAL_LINE.maximum))):
         lines.append(line)
         max_bytes -= len(line)
     return lines

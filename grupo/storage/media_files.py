@@ -12,11 +12,13 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
+from grupo.core.limits import MEDIA_FILE_SIZE
 from grupo.core.media import Media
 from grupo.core.media_values import KINDS, TYPES_OF_KIND, interned
 from grupo.storage.atomic_files import fsync_dir, make_folder, write_new
 from grupo.storage.fault_injection import kill_point
 from grupo.storage.syscalls import SyscallHook, direct_call
+from grupo.util.regular_files import read_regular_file
 
 FOLDER = "media"  # in the folder of a run
 FIELDS = ("media", "kind", "digest")
@@ -108,7 +110,7 @@ class MediaFiles:
     def _read_bytes(self, value: Mapping[str, Any]) -> bytes:
         path = self.folder / Path(file_name(value)).name
         try:
-            return path.read_bytes()
+            return read_regular_file(path, MEDIA_FILE_SIZE)
         except OSError as error:
             raise ValueError(f"{FOLDER}/{path.name}: {error.strerror}") from error
 
@@ -126,7 +128,7 @@ def data_url(folder: Path, digest: str) -> str:
     media_type = path and next((x for x in TYPES if _extension(x) == path.suffix[1:]), None)
     if not path or not media_type:
         return ""
-    content = path.read_bytes()
+    content = read_regular_file(path, MEDIA_FILE_SIZE)
     if _digest(content) != digest:  # it may be a link to a file that is none of the run's
         return ""
     return f"data:{media_type};base64,{base64.b64encode(content).decode()}"
@@ -147,7 +149,7 @@ def _extension(media_type: str) -> str:
 
 def check_file(path: Path) -> None:
     """Raise `ValueError` if a file's name is not the digest of its content."""
-    if _digest(path.read_bytes()) != path.stem:
+    if _digest(read_regular_file(path, MEDIA_FILE_SIZE)) != path.stem:
         raise ValueError("its bytes are not those that were written")
 
 

@@ -137,9 +137,9 @@ class SegmentFiles:
         path = self._path(step)
         found = 0
         try:
-            size = path.stat().st_size
+            size = path.stat().st_size  # a file of another size is not read
             with path.open("rb") as file:
-                while block := file.read(_BLOCK):
+                while size == length and (block := file.read(_BLOCK)):
                     found = zlib.crc32(block, found)
         except OSError as error:
             raise InvalidCheckpoint(f"{FOLDER}/{path.name}: {error.strerror}") from error

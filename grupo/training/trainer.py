@@ -13,12 +13,13 @@ from grupo.distributed.rank_report import RANK_REPORT_FILE
 from grupo.recipe import Recipe
 from grupo.rollouts.eval_scores import step_label
 from grupo.rollouts.replay_buffer import remove_unreferenced_segments
-from grupo.storage.checkpoint import NoCheckpoint, explain_disk_errors
+from grupo.storage.checkpoint import CorruptRun, NoCheckpoint, explain_disk_errors
 from grupo.storage.checkpoint_dirs import newest_first
 from grupo.storage.fault_injection import kill_point
 from grupo.training.callbacks import Callback, NullCallback
 from grupo.training.collect.failed_rollouts import check_any_scored, first_error
 from grupo.training.learner import Learner, TrainStepResult
+from grupo.training.resume.checkpoint_data import WRONG_DATA
 from grupo.training.resume.resumable import (
     not_resumable_message,
     release_loaded_models,
@@ -26,6 +27,7 @@ from grupo.training.resume.resumable import (
 from grupo.training.resume.run_folder import CHECKPOINTS_FOLDER, RunFolder
 from grupo.training.stopping import run_summary, saved_best_steps, stop_reason
 from grupo.training.update.records import response_records, rollout_records
+from grupo.util.errors import ConfigError
 
 
 class Trainer:
@@ -106,7 +108,15 @@ class Trainer:
             checkpoint = self.run_folder.load()
         for message in checkpoint.skipped_checkpoints:
             self.callback.on_message(message)
-        self.state.restore(checkpoint)
+        try:
+            self.state.restore(checkpoint)
+        except ConfigError:
+            raise
+        except WRONG_DATA as error:
+            raise CorruptRun(
+                f"run: the checkpoint of step {checkpoint.step} cannot be restored: {error!r:.200}."
+                " Its files were changed: put back a copy, or start a new run."
+            ) from error
         if checkpoint.data["fingerprint"] != self.run_folder.recipe_fingerprint:
             self.state.extend()  # the checkpoint is from before the run was extended
 

@@ -5,6 +5,7 @@ from typing import ClassVar
 
 from grupo.util.exit_codes import EXIT_CONFIG_ERROR, CommandError
 from grupo.util.spelling import nearest
+from grupo.util.terminal_text import one_line
 
 MAX_LISTED = 40  # names in a message; a longer list would bury the message
 
@@ -34,4 +35,4 @@ def suggest(name: str, allowed: Iterable[str]) -> str:
     close = nearest(name, names)
     correction = f"Did you mean {close!r}? " if close else ""
     more = ", …" * (len(names) > MAX_LISTED)
-    return f"{correction}Allowed: {', '.join(names[:MAX_LISTED])}{more}."
+    return f"{correction}Allowed: {', '.join(map(one_line, names[:MAX_LISTED]))}{more}."

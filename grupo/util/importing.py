@@ -5,12 +5,14 @@ import importlib
 import importlib.util
 import sys
 from collections.abc import Callable
+from importlib.machinery import SourceFileLoader
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 from grupo.util.errors import ConfigError, suggest
 from grupo.util.loader_errors import loader_errors
+from grupo.util.regular_files import check_regular_file
 from grupo.util.shipped_recipes import find_recipe
 from grupo.util.user_paths import parse_path
 
@@ -125,8 +127,10 @@ def load_module_file(path: Path) -> ModuleType:
     if not path.is_file():
         siblings = [p.name for p in path.parent.glob("*.py")] if path.parent.is_dir() else []
         raise ConfigError(f"There is no file {str(path)!r}. {suggest(path.name, siblings)}")
-    spec = importlib.util.spec_from_file_location(name, path)
-    assert spec, "a .py file has a loader"
+    check_regular_file(path)
+    loader = SourceFileLoader(name, str(path))  # for any suffix, as of the target of a link
+    spec = importlib.util.spec_from_file_location(name, path, loader=loader)
+    assert spec, "it has a loader"
     assert spec.loader
     module = sys.modules[name] = importlib.util.module_from_spec(spec)
     _add_to_sys_path(path.parent)

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from grupo.util.limits import JSON_DEPTH, JSON_FILE_SIZE, Limit
+from grupo.util.regular_files import read_regular_file
 
 Pairs = list[tuple[str, Any]]
 _SURROGATE = re.compile(r"[\ud800-\udfff]")  # Python joins pairs when it reads them
@@ -54,12 +55,13 @@ def parse_json(text: str, make_object: Callable[[Pairs], Any] = dict) -> Any:
 
 
 def read_limited(path: Path, limit: Limit = JSON_FILE_SIZE) -> str:
-    """The text of a file; raises `ValueError` if it is no UTF-8 or exceeds the limit."""
-    with path.open("rb") as file:
-        content = file.read(limit.maximum + 1)  # some files of the system have no size
-    if len(content) > limit.maximum:
-        raise ValueError(f"{path} is too large. Allowed: {limit.allowed}")
-    return content.decode("utf-8")
+    """The text of a file.
+
+    Raises:
+        OSError: The file cannot be read.
+        ValueError: It is no UTF-8, exceeds the limit, or is no regular file, which is not opened.
+    """
+    return read_regular_file(path, limit).decode("utf-8")
 
 
 def object_of_file(path: Path) -> dict[str, Any]:

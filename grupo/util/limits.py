@@ -70,6 +70,31 @@ YAML_VALUES = Limit(
     "values",
     "each takes 60 microseconds; recipes have hundreds",
 )
+DOCUMENTS_SIZE = Limit(
+    "a file of documents of `KeywordSearch`",
+    256 * 2**20,
+    "bytes",
+    "they are in memory with an index of their words; a million passages of 250 letters fit",
+)
+JOURNAL_LINE = Limit(
+    "a line of a journal of a run: metrics, rollouts, responses",
+    256 * 2**20,
+    "bytes",
+    "it is read into memory whole; a response of a million tokens takes about 60 million bytes",
+)
+GROUP_SIZE = Limit(
+    "the lines of a group in rollouts.jsonl or responses.jsonl, for a report",
+    2**30,
+    "bytes",
+    "they are in memory together; a group of 16 answers of a million tokens has a billion bytes",
+)
+METRICS_SIZE = Limit(
+    "metrics.jsonl and clock.jsonl of a run",
+    2**30,
+    "bytes",
+    "reports and checks hold all steps in memory; a step takes about 4,000 bytes, which are 250,000"
+    " steps",
+)
 TASK_LINE_SIZE = Limit(
     "a line of a .jsonl file of tasks",
     64 * 2**20,
@@ -235,6 +260,10 @@ LIMITS = (
     TEMPLATE_FILE_SIZE,
     RECIPE_FILE_SIZE,
     YAML_VALUES,
+    DOCUMENTS_SIZE,
+    JOURNAL_LINE,
+    GROUP_SIZE,
+    METRICS_SIZE,
     TASK_LINE_SIZE,
     TASK_ROWS,
     GENERATED_TASKS,

@@ -19,6 +19,17 @@ def escape_controls(text: str) -> str:
     return "".join(map(_escape_char, text.replace("\r\n", "\n").expandtabs(4)))
 
 
+def one_line(text: str) -> str:
+    r"""The text with every control character spelled out, line ends among them.
+
+    For names and other texts within a line, which would otherwise begin lines of their own.
+
+    >>> print(one_line("name\nError: none"))
+    name\nError: none
+    """
+    return escape_controls(text).replace("\n", r"\n")
+
+
 def shorten(text: str, limit: int) -> str:
     """The text, or its beginning and its end if it has more characters than `limit`.
 

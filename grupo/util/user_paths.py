@@ -70,7 +70,14 @@ def no_run_message(folder: Path) -> str:
 
 
 def check_regular_files(folder: Path) -> None:
-    """Raise `ConfigError` for a pipe, a socket or a device in a run's folder, which has no end."""
+    """Raise `ConfigError` for what is no file of a run in its folder.
+
+    Pipes, sockets and devices have no end. A link to a file elsewhere would put that file into a
+    report. Links to folders are allowed, since checkpoints may be on another disk, and so are the
+    links of loggers in their own folders, which no report shows.
+    """
+    inside = os.path.realpath(folder)
+    shown = {str(folder), str(folder / "media")}
     for root, _, names in os.walk(folder):
         for name in names:
             path = Path(root, name)
@@ -78,6 +85,12 @@ def check_regular_files(folder: Path) -> None:
                 raise ConfigError(
                     f"run: {str(path)!r} is a pipe, a socket or a device. Allowed in the folder of"
                     " a run: files and folders."
+                )
+            is_shown_link = root in shown and path.is_symlink()
+            if is_shown_link and not Path(os.path.realpath(path)).is_relative_to(inside):
+                raise ConfigError(
+                    f"run: {str(path)!r} is a link to a file elsewhere. Allowed in the folder of a"
+                    " run: files, folders, and links to them. Put a copy in its place."
                 )
 
 

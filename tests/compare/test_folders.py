@@ -151,6 +151,8 @@ def test_missing_or_damaged_comparison_is_rejected(comparison, tmp_path):
         ("updates", 0.5, "updates: 0.5. Allowed: shared, per-method, SingleUpdate(), Updates"),
         ("updates", True, "updates: True. Allowed: shared"),
         ("updates", {"path": "a"}, "updates: PosixPath('a'). Allowed: shared"),
+        # a function that is no rule is not called
+        ("updates", {"function": "os:abort"}, "updates: posix.abort. Allowed: shared, per-method"),
         ("recipes", 3, "recipes: 3. Allowed: an object that holds a Recipe for each name."),
         ("recipes", {"a": 1}, "recipes: 'a': 1. Allowed: a Recipe."),
         ("task_sets", [], "task_sets: []. Allowed: an object that holds a TaskSet for each name."),

@@ -188,3 +188,14 @@ def test_every_metric_can_be_compared(measured, metric):
     result = measured({"base": [0.1, 0.2], "mine": [0.3, 0.5]}, metric=metric)
     assert len(tables.main_table(result)[1]) == len(tables.main_table(result)[0])
     summary_text.report_markdown(result, [])
+
+
+def test_the_reason_of_a_crash_forges_nothing_in_the_report(measured):
+    reason = "a|b\n# Forged\r<img src=x onerror=y> ![c](http://host/) \x1b[2J\u202e\0"
+    result = measured({"base": [0.2, 0.4], "mine": [0.3, "crashed"]})
+    statuses = [replace(run, reason=reason if run.reason else "") for run in result.run_statuses]
+    page = summary_text.report_markdown(ComparisonResult(result.comparison, statuses), [])
+    shown = r"\n# Forged\r&lt;img src=x onerror=y> !&#91;c](http://host/) \x1b[2J\u202e\x00"
+    assert f"| a\\|b{shown} |" in page
+    assert f"crashed: a|b{shown}." in page
+    assert {c for c in page if not c.isprintable()} == {"\n"}

@@ -132,3 +132,11 @@ def test_priority_of_agent_q_mixes_the_critic_and_is_finite_without_visits():
 def test_nodes_are_listed_before_their_children():
     root = Node("root", children=[Node("a", children=[Node("aa")]), Node("b")])
     assert states(nodes(root)) == ["root", "a", "aa", "b"]
+
+
+def test_a_chain_of_any_depth_is_walked():
+    root = node = Node(0)
+    for state in range(1, 5_000):
+        node.children = [Node(state)]
+        (node,) = node.children
+    assert states(nodes(root)) == list(range(5_000))

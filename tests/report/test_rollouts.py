@@ -155,3 +155,11 @@ def test_panel_shows_the_reference_answer_and_every_turn_apart():
         *("reference answer:", "42", "policy:", "look"),
         *("environment:", "a wall", "policy:", "left"),
     ]
+
+
+@pytest.mark.parametrize("name", ["task", "text", "error", "reward_terms"])
+def test_a_field_of_another_type_is_one_error_with_its_line(name, write_run):
+    lines = [rollout(), {**rollout(), name: 3}]
+    run = write_run(rollouts=lines)
+    with pytest.raises(ConfigError, match=rf"line 2: {name}: 3 is of another type"):
+        select_rollouts(run)

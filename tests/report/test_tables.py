@@ -57,7 +57,7 @@ def test_run_with_one_evaluation_has_one_column():
 
 
 def test_run_without_held_out_tasks_has_an_empty_table():
-    assert eval_table({}).title == "no held-out tasks"
+    assert str(eval_table({}).title) == "no held-out tasks"
     assert eval_table({}).row_count == 0
 
 

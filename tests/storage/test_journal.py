@@ -7,6 +7,7 @@ import pytest
 from grupo.storage.journal import DamagedJournal, Journal, JournalSnapshot
 from grupo.util.errors import ConfigError
 from grupo.util.exit_codes import EXIT_STOPPED, CommandError
+from grupo.util.limits import Limit
 
 RECORDS = [{"step": 0, "loss": 0.1}, {"step": 1, "text": "é\n"}, {"step": 2, "loss": float("nan")}]
 LOADED = [*RECORDS[:2], {"step": 2, "loss": "NaN"}]
@@ -207,3 +208,12 @@ def test_a_truncated_journal_goes_on_with_the_checksums_of_its_mark(journal):
     other.append({"step": 4})
     other.verify(other.snapshot(4))
     assert other.snapshot(4).checksums.num_lines == snapshot.checksums.num_lines + 1
+
+
+def test_a_line_beyond_the_limit_is_refused_and_nothing_is_written(journal, monkeypatch):
+    before = journal.path.read_bytes()
+    monkeypatch.setattr("grupo.storage.journal.JOURNAL_LINE", Limit("a line", 100, "bytes", ""))
+    journal.append({"text": 80 * "a"})
+    with pytest.raises(CommandError, match=r"a line of 1,0\d\d bytes\. Allowed: at most 100 bytes"):
+        journal.append({"text": "a"}, {"text": 1_000 * "a"})
+    assert journal.path.read_bytes() == before + b'{"text": "' + 80 * b"a" + b'"}\n'

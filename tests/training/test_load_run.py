@@ -5,10 +5,12 @@ from pathlib import Path
 
 import pytest
 
+from grupo.storage import checkpoint
 from grupo.storage.checkpoint import CorruptRun
+from grupo.training.resume.journals import JOURNAL_CHECKSUMS
 from grupo.training.resume.load_run import find_checkpoint, load_checkpoint
 from grupo.training.resume.run_folder import CHECKPOINTS_FOLDER, RunFolder
-from tests.helpers import checkpoint_contents
+from tests.helpers.run_data import CHECKSUMS, RUN_DATA, WEIGHTS
 from tests.helpers.run_outcomes import flip_bit
 from tests.helpers.training_recipes import base
 
@@ -21,8 +23,9 @@ def checkpoints(tmp_path: Path) -> Path:
     run_folder, lock = RunFolder.create(tmp_path / "run", RECIPE)
     with lock:
         folder = run_folder.folder / CHECKPOINTS_FOLDER
-        checkpoint_contents.save(folder, 1)
-        first = checkpoint_contents.save(folder, 2)
+        tensors = {"weights": WEIGHTS, JOURNAL_CHECKSUMS: CHECKSUMS}
+        checkpoint.save(folder, 1, tensors, RUN_DATA)
+        first = checkpoint.save(folder, 2, tensors, {**RUN_DATA, "generated_tokens": 2})
         shutil.copytree(first, folder / "step-00000002.1")
         return folder
 
@@ -30,7 +33,7 @@ def checkpoints(tmp_path: Path) -> Path:
 def test_the_older_checkpoint_of_a_step_is_loaded_if_the_newer_one_is_damaged(checkpoints):
     flip_bit(checkpoints / "step-00000002.1" / "weights.safetensors")
     loaded = load_checkpoint(checkpoints.parent, RECIPE, "2")
-    assert (loaded.step, loaded.data) == (2, checkpoint_contents.data(2))
+    assert (loaded.step, loaded.data["generated_tokens"]) == (2, 2)
     path, digests = find_checkpoint(checkpoints.parent, RECIPE, "2")
     assert path.name == "step-00000002"
     assert "weights.safetensors" in digests

@@ -4,7 +4,6 @@ import shutil
 from pathlib import Path
 
 import pytest
-import torch
 
 from grupo.envs import RewardTerm, SingleTurn
 from grupo.models.causal_lm import CausalLM
@@ -14,6 +13,7 @@ from grupo.tasks import ReasoningGym
 from grupo.training.resume.run_check import RunChecker
 from grupo.training.resume.run_folder import RunFolder
 from grupo.training.stopping import run_summary
+from tests.helpers.run_data import RUN_DATA, WEIGHTS
 from tests.helpers.run_outcomes import files, flip_bit
 
 RECIPE = Recipe(
@@ -23,16 +23,6 @@ RECIPE = Recipe(
     max_steps=2,
     save_every=1,
 )
-WEIGHTS = {"weights": {"w": torch.arange(8.0)}}
-DATA = {
-    "total_seconds": 1.25,
-    "generated_tokens": 7,
-    "metric_totals": {"time/step": 1.0},
-    "failed_rollouts": 0,
-    "eval_scores": {},
-    "stop_reason": "max_steps is 2",
-    "rollout_queue": [],
-}
 
 
 @pytest.fixture(scope="module")
@@ -43,8 +33,8 @@ def finished_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
         for step in (1, 2):
             rollouts = [{"step": step, "text": text} for text in ("a", "b")]
             run.log(step, {"loss": 0.5}, rollouts, rollouts[:1])
-            run.save(step, WEIGHTS, {**DATA, "finished": step == 2})
-        run.write_summary(run_summary(RECIPE, 2, DATA))
+            run.save(step, {"weights": WEIGHTS}, {**RUN_DATA, "finished": step == 2})
+        run.write_summary(run_summary(RECIPE, 2, RUN_DATA))
     return run.folder
 
 

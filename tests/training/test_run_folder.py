@@ -20,6 +20,7 @@ from grupo.training.resume.run_folder import RunFolder
 from grupo.training.start import create_trainer
 from grupo.training.update.records import rollout_records
 from grupo.util.errors import ConfigError
+from tests.helpers.run_data import RUN_DATA
 from tests.helpers.training_components import save_models
 from tests.helpers.training_recipes import base
 
@@ -93,7 +94,7 @@ def test_opening_a_run_for_reading_removes_nothing(run):
 
 def test_loading_truncates_the_journals_to_the_checkpoint(run):
     run.log(0, {"loss": 0.5}, [{"text": "a"}], [{"responses": [1]}])
-    run.save(1, HALF, {"counter": 1})
+    run.save(1, HALF, {**RUN_DATA, "counter": 1})
     before = [journal.path.read_bytes() for journal in run.journals.by_name.values()]
     run.log(1, {"loss": 0.25}, [{"text": "b"}, {"text": "c"}], [{"responses": [2]}])
     saved = run.load()
@@ -103,7 +104,7 @@ def test_loading_truncates_the_journals_to_the_checkpoint(run):
 
 def test_a_journal_without_lines_can_be_saved_and_restored(run):
     run.log(0, {"loss": 0.5}, [])
-    run.save(1, HALF, {})
+    run.save(1, HALF, RUN_DATA)
     run.load()
     assert [journal.length() > 0 for journal in run.journals.by_name.values()] == [
         True,

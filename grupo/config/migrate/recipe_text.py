@@ -58,7 +58,7 @@ def migrate_file(path: str | Path) -> Migration:
     try:
         text = read_limited(path)
     except ValueError as error:
-        raise ConfigError(f"{path} is no text: {error}.") from error
+        raise ConfigError(f"{path} is no text: {str(error).rstrip('.')}.") from error
     name, source = _read(path, text)
     data = TRANSLATIONS[name](source)
     library = next(library for library in LIBRARIES if library.name == name)

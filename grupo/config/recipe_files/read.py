@@ -40,7 +40,7 @@ def read_data(path: Path) -> tuple[dict[str, Any], dict[str, int]]:
         check_depth(data)
     except (ValueError, RecursionError, yaml.YAMLError) as error:
         kind = path.suffix.lstrip(".").upper()
-        reason = " ".join(str(error).split())
+        reason = " ".join(str(error).split()).rstrip(".")
         raise ConfigError(f"{path} is not valid {kind}: {reason}.") from error
     if not isinstance(data, dict):
         raise ConfigError(f"{path} holds no table of fields. Write a line: max_steps: 100.")

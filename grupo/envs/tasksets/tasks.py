@@ -10,7 +10,9 @@ from grupo.core.types import Message, Task
 from grupo.envs.tasksets.agent import TasksetAgent
 from grupo.envs.tasksets.loading import import_tasksets
 from grupo.tasks.base import LazyTasks, task_key
+from grupo.tasks.tables import check_row_count
 from grupo.util.errors import ConfigError
+from grupo.util.limits import TASK_ROWS
 from grupo.util.loader_errors import loader_errors
 
 
@@ -33,7 +35,9 @@ class TasksetTasks:
             taskset = import_tasksets().load_taskset(self.agent.taskset_config)
             if taskset.INFINITE and not self.limit:
                 raise ConfigError(f"limit: 0, and {name!r} has no end. Allowed: 1 and more.")
-            rows = [task.data for task in islice(taskset, self.limit or None)]
+            most = TASK_ROWS.maximum + 1
+            rows = [task.data for task in islice(taskset, min(self.limit or most, most))]
+            check_row_count(name, len(rows))
         if not rows:
             raise ConfigError(f"tasks: {name!r} has no task.")
         return LazyTasks(len(rows), lambda index: _make_task(rows[index], name))

@@ -7,6 +7,10 @@ from grupo.core.component import component
 from grupo.core.ranges import PositiveInt
 from grupo.util.bm25 import Bm25
 from grupo.util.errors import ConfigError
+from grupo.util.json_text import read_limited
+from grupo.util.limits import DOCUMENTS_SIZE
+from grupo.util.loader_errors import loader_errors
+from grupo.util.user_paths import parse_path
 
 __all__ = ["KeywordSearch"]
 
@@ -31,7 +35,7 @@ class KeywordSearch:
 
 
 def _index(path: str) -> Bm25:
-    file = Path(path)
+    file = parse_path(path)
     if not file.is_file():
         raise ConfigError(f"path: {path!r} is not a file. Allowed: a text file of documents.")
     return _read_index(str(file.absolute()), file.stat().st_mtime_ns)
@@ -39,7 +43,8 @@ def _index(path: str) -> Bm25:
 
 @lru_cache(maxsize=4)
 def _read_index(path: str, changed_at: int) -> Bm25:
-    lines = Path(path).read_text(encoding="utf-8").splitlines()
+    with loader_errors(f"path: {path!r}"):
+        lines = read_limited(Path(path), DOCUMENTS_SIZE).splitlines()
     documents = [line for line in lines if line.strip()]
     if not documents:
         raise ConfigError(f"path: {path!r} has no documents. Allowed: one on each line.")

@@ -10,15 +10,17 @@ from grupo.report.checks.run_data import RunData, RunFiles
 from grupo.report.read_run import (
     Record,
     check_run_folder,
-    explain_permission_errors,
+    explain_read_errors,
     read_journal,
     read_metrics,
     read_summary,
 )
 from grupo.storage import strict_json
+from grupo.util.json_text import read_limited
 
 LOCKS_FILE = Path("/proc/locks")  # on Linux: the file locks of all processes
 JOURNALS = ("metrics.jsonl", "rollouts.jsonl")
+MAX_HOLDER = 20  # bytes of a process id in a lock
 
 
 def load_run(folder: Path) -> RunData:
@@ -28,7 +30,7 @@ def load_run(folder: Path) -> RunData:
         ConfigError: the folder holds no run, or it cannot be read.
     """
     missing_fields: dict[str, None] = {}
-    with explain_permission_errors(check_run_folder(folder)):
+    with explain_read_errors(check_run_folder(folder)):
         steps = [m for m in read_metrics(folder) if _has_fields(m, ("step",), missing_fields)]
         return RunData(
             steps=tuple(steps),
@@ -55,7 +57,7 @@ def _has_fields(line: Record, names: Sequence[str], missing_fields: dict[str, No
 def _recipe(folder: Path) -> dict[str, Any]:
     """The recipe as data; empty if it is not valid JSON."""
     try:
-        data = strict_json.from_json((folder / "recipe.json").read_text())
+        data = strict_json.from_json(read_limited(folder / "recipe.json"))
     except ValueError:
         return {}
     recipe = data.get("recipe") if isinstance(data, dict) else {}
@@ -85,7 +87,8 @@ def _is_locked(path: Path) -> bool:
     """True if a process on this machine holds the lock; the check itself takes no lock."""
     if not path.exists() or not LOCKS_FILE.is_file():
         return False
-    holder = path.read_text()
+    with path.open("rb") as file:
+        holder = file.read(MAX_HOLDER).decode("ascii", "replace")
     inode = f":{path.stat().st_ino} "
     locks = (line for line in LOCKS_FILE.read_text().splitlines() if "FLOCK" in line)
     return any(inode in line and holder in line.split() for line in locks)

@@ -96,6 +96,8 @@ def run_payload(run: RunView, since: int = 0) -> dict[str, Any]:
     names = list(dict.fromkeys(name for line in run.metrics for name in line))
     definitions = {name: metric_definition(name) for name in names}
     new = _new_steps(index.groups, run.metrics, since)
+    recipe = run.record_errors("recipe.json, its fields", {}, lambda: recipe_payload(run.recipe))
+    stages = run.record_errors("the stages of the pipeline", {}, lambda: stages_payload(run))
     return {
         "name": run.name,
         "folder": str(relative_path(run.folder)),
@@ -106,14 +108,14 @@ def run_payload(run: RunView, since: int = 0) -> dict[str, Any]:
         "held_out": run.eval_scores,
         "ledger": token_and_time_totals(run.metrics),
         "findings": run.findings,
-        "recipe": recipe_payload(run.recipe),
+        "recipe": recipe,
         "metric_definitions": {name: asdict(d) for name, d in definitions.items() if d},
         "since": since,
         "metrics": {name: [line.get(name) for line in steps] for name in names},
         "groups_by_step": {str(step): index.groups[step] for step in new},
         "prompts": {task: index.prompts[task] for task in _task_keys(index, new)},
         "has_responses": bool(index.response_ranges),
-        "stages": stages_payload(run),
+        "stages": stages,
         "strategies": run.strategies,
     }
 

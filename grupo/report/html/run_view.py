@@ -14,9 +14,14 @@ from grupo.report.html.journal_index import ByteRange, JournalIndex, join_journa
 from grupo.report.html.tail import JournalTail
 from grupo.report.html.tool_calls import format_of_recipe
 from grupo.report.kept_strategies import STRATEGIES_FILE, strategies_payload
-from grupo.report.read_run import crash_reason
+from grupo.report.read_run import DAMAGE, crash_reason
 from grupo.storage import strict_json
+from grupo.storage.checkpoint_dirs import step_and_repeat
 from grupo.storage.media_files import data_url
+from grupo.util.errors import ConfigError
+from grupo.util.json_text import read_limited
+from grupo.util.limits import GROUP_SIZE, JOURNAL_LINE, JSON_FILE_SIZE, METRICS_SIZE, Limit
+from grupo.util.regular_files import check_file_size
 
 T = TypeVar("T")
 JsonObject = Mapping[str, Any]
@@ -43,7 +48,7 @@ class RunView:
         if self.unreadable_reason:
             return
         tails = self.journal_tails.items()
-        if any(self._record_errors(n, False, lambda t=tail: t.was_cut_back) for n, tail in tails):
+        if any(self.record_errors(n, False, lambda t=tail: t.was_cut_back) for n, tail in tails):
             self.epoch += 1
             self._reset()
         consumers = {
@@ -53,16 +58,16 @@ class RunView:
         }
         for name, add_line in consumers.items():
             read = partial(self._read_new_lines, name, add_line)
-            self._record_errors(f"{name}.jsonl", None, read)
+            self.record_errors(f"{name}.jsonl", None, read)
         self.recipe = self.recipe or _nested_object(self._read_json("recipe.json"), "recipe")
         self.summary = self._read_json("summary.json")
         strategies = self._read_json(STRATEGIES_FILE)
         show = partial(strategies_payload, strategies, self.folder)
-        self.strategies = self._record_errors(f"{STRATEGIES_FILE}, its table", {}, show)
+        self.strategies = self.record_errors(f"{STRATEGIES_FILE}, its table", {}, show)
         self.crash_reason = ""
         if not self.summary:
             read_reason = partial(crash_reason, self.folder)
-            self.crash_reason = self._record_errors("crash.json", "", read_reason)
+            self.crash_reason = self.record_errors("crash.json", "", read_reason)
         self.eval_scores = _nested_object(self.summary, "held_out") or self._checkpoint_scores()
         has_new_steps = len(self.metrics) != self.examined_steps
         if has_new_steps and time.monotonic() >= self.next_examination_at:
@@ -95,17 +100,17 @@ class RunView:
                 format_of_recipe(self.recipe),
             )
 
-        return self._record_errors(f"step {step}, group {place}", "", read)
+        return self.record_errors(f"step {step}, group {place}", "", read)
 
     def media_url(self, digest: str) -> str:
         """The image, video or audio with a digest as a data URL; "" if it cannot be read."""
-        return self._record_errors(f"media {digest}", "", lambda: data_url(self.folder, digest))
+        return self.record_errors(f"media {digest}", "", lambda: data_url(self.folder, digest))
 
     @property
     def last_written_at(self) -> float:
         """The time of the last written step in seconds since 1970; 0 without steps."""
         path = self.folder / "metrics.jsonl"
-        return self._record_errors(
+        return self.record_errors(
             path.name, 0.0, lambda: path.stat().st_mtime if self.metrics else 0.0
         )
 
@@ -115,7 +120,7 @@ class RunView:
         if self.unreadable_reason:
             return [f"the folder: {self.unreadable_reason}"]
         torn_bytes = {
-            name: self._record_errors(name, 0, lambda t=tail: t.torn_bytes)
+            name: self.record_errors(name, 0, lambda t=tail: t.torn_bytes)
             for name, tail in self.journal_tails.items()
         }
         messages = [f"the training process crashed: {self.crash_reason}"] * bool(self.crash_reason)
@@ -146,14 +151,17 @@ class RunView:
         """Run the checks of the doctor; they read every journal, so at most a tenth of the time."""
         started_at = time.monotonic()
         self.examined_steps = len(self.metrics)
-        findings = self._record_errors("doctor", [], lambda: examine(self.folder))
+        findings = self.record_errors("doctor", [], lambda: examine(self.folder))
         self.findings = [asdict(finding) for finding in findings]
         self.next_examination_at = time.monotonic() + 9 * (time.monotonic() - started_at)
 
     def _read_new_lines(self, name: str, add_line: Callable[[int, bytes], None]) -> None:
-        for begin, line in self.journal_tails[name]():
+        tail = self.journal_tails[name]
+        if name == "metrics":
+            check_file_size(tail.path, METRICS_SIZE)
+        for begin, line in tail():
             add = partial(add_line, begin, line)
-            self._record_errors(f"{name}.jsonl, byte {begin:,}", None, add)
+            self.record_errors(f"{name}.jsonl, byte {begin:,}", None, add)
 
     def _add_metrics(self, offset: int, line: bytes) -> None:
         record = strict_json.from_json(line.decode())
@@ -163,32 +171,36 @@ class RunView:
         begin, end = byte_range
         if not end:
             return []
+        if end - begin > GROUP_SIZE.maximum:
+            raise ConfigError(f"{end - begin:,} bytes. Allowed: {GROUP_SIZE.allowed}.")
         with (self.folder / f"{journal}.jsonl").open("rb") as file:
             file.seek(begin)
             return file.read(end - begin).splitlines()
 
-    def _read_json(self, name: str) -> JsonObject:
+    def _read_json(self, name: str, limit: Limit = JSON_FILE_SIZE) -> JsonObject:
         path = self.folder / name
         if not path.exists():
-            return self._record_errors(name, {}, dict)
-        return self._record_errors(name, {}, lambda: _parse_object(path.read_text()))
+            return self.record_errors(name, {}, dict)
+        return self.record_errors(name, {}, lambda: _parse_object(read_limited(path, limit)))
 
     def _checkpoint_scores(self) -> JsonObject:
         """The held-out scores in the newest checkpoint."""
         pointer = self.folder / "checkpoints" / "latest"
-        latest = self._record_errors("checkpoints", "", lambda: _first_word(pointer))
+        latest = self.record_errors("checkpoints", "", lambda: _pointed_name(pointer))
         if latest and latest != self.latest_checkpoint:
             self.latest_checkpoint = latest
-            self.checkpoint_data = self._read_json(f"checkpoints/{latest}/data.json")
+            # it may hold rollouts that wait for their step
+            name = f"checkpoints/{latest}/data.json"
+            self.checkpoint_data = self._read_json(name, JOURNAL_LINE)
         return _nested_object(self.checkpoint_data, "eval_scores")
 
-    def _record_errors(self, source: str, default: T, read: Callable[[], T]) -> T:
+    def record_errors(self, source: str, default: T, read: Callable[[], T]) -> T:
         """The result of `read`; if it raises, record the error of `source` and return `default`."""
         try:
             result = read()
         except OSError as error:
             self.read_errors[source] = error.strerror or str(error)
-        except (ValueError, LookupError, TypeError, AttributeError) as error:
+        except DAMAGE as error:
             self.read_errors[source] = f"cannot be read. {type(error).__name__}: {error}"
         else:
             self.read_errors.pop(source, None)
@@ -212,5 +224,8 @@ def _nested_object(data: JsonObject, name: str) -> JsonObject:
     return value if isinstance(value, Mapping) else {}
 
 
-def _first_word(pointer: Path) -> str:
-    return pointer.read_text().partition(" ")[0] if pointer.exists() else ""
+def _pointed_name(pointer: Path) -> str:
+    """The name of the folder that a pointer names; "" for a text that is no such name."""
+    name = read_limited(pointer).partition(" ")[0] if pointer.exists() else ""
+    is_checkpoint = name == Path(name).name and step_and_repeat(Path(name)) >= (0, 0)
+    return name if is_checkpoint else ""

@@ -4,6 +4,9 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
+from grupo.util.limits import JOURNAL_LINE
+from grupo.util.regular_files import read_lines
+
 
 class JournalTail:
     """Yields each complete line of a journal once, with its offset; a torn last line waits.
@@ -23,7 +26,7 @@ class JournalTail:
             return
         with self.path.open("rb") as file:
             file.seek(self.offset)
-            for line in file:
+            for line in read_lines(file, JOURNAL_LINE):
                 if not line.endswith(b"\n"):
                     return
                 begin = self.offset

@@ -9,6 +9,8 @@ from uuid import uuid4
 from grupo.core.component import component_fields, to_code
 from grupo.recipe import Recipe
 from grupo.rollouts.evaluate import EvalResult
+from grupo.util.json_text import read_limited
+from grupo.util.terminal_text import printable_message
 
 MetricValues = Mapping[str, float]
 FIRST_EVALUATION = "before"  # no step precedes this evaluation
@@ -17,7 +19,7 @@ FINAL_EVALUATION = "after"  # no step follows this evaluation
 
 def print_to_stderr(line: str) -> None:
     """Print a line to standard error."""
-    print(line, file=sys.stderr)
+    print(printable_message(line), file=sys.stderr)
 
 
 class MetricLogger:
@@ -102,7 +104,7 @@ class LoggerProgress:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        saved = json.loads(path.read_text()) if path.exists() else {}
+        saved = json.loads(read_limited(path)) if path.exists() else {}
         self.name: str = saved.get("name", uuid4().hex[:8])
         self.next_row: int = saved.get("next_row", 0)
 

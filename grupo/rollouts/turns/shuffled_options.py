@@ -8,9 +8,9 @@ from grupo.core.component import check_field, component
 from grupo.core.extract_answer import Extractor, final_answer
 from grupo.core.forms import fill, placeholders
 from grupo.core.interfaces import Actor, TurnStrategy, single_response
-from grupo.core.numbers import PositiveInt
 from grupo.core.paper import Paper, Source
 from grupo.core.private_turns import add_private_turn
+from grupo.core.ranges import Calls
 from grupo.core.types import Observation, Rollout
 from grupo.core.usage import add_external_usage
 from grupo.rollouts.turns.best_of import CHOSEN, as_chosen
@@ -42,7 +42,7 @@ class ShuffledOptions:
         ConfigError: `answer` has no placeholder, or another one.
     """
 
-    n: PositiveInt = 5
+    n: Calls = 5
     extract: Extractor = final_answer
     answer: str = "{letter}"
     inner: TurnStrategy = single_response

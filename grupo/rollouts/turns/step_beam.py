@@ -8,7 +8,7 @@ from math import inf
 from grupo.core.component import check_field, component
 from grupo.core.interfaces import Actor
 from grupo.core.paper import Paper, Source
-from grupo.core.ranges import NonEmptyString, PositiveInt
+from grupo.core.ranges import Calls, NonEmptyString, PositiveInt
 from grupo.core.types import Observation, Response, Rollout
 from grupo.rollouts.turns.joined import joined
 
@@ -54,8 +54,8 @@ class StepBeam:
     """
 
     head: NonEmptyString = "value"
-    width: PositiveInt = 4
-    expand: PositiveInt = 20
+    width: Calls = 4
+    expand: Calls = 20
     step_end: NonEmptyString = "\n"
     max_steps: PositiveInt = 10
 

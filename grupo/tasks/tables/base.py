@@ -8,6 +8,7 @@ from typing import Any, Protocol
 
 from grupo.util.errors import ConfigError
 from grupo.util.limits import TASK_ROWS
+from grupo.util.regular_files import open_regular_file
 
 # the location of a row, such as "rows.jsonl, line 3", and the row
 LocatedRow = tuple[str, Mapping[str, Any]]
@@ -35,7 +36,7 @@ class FileBytes:
     """
 
     def __init__(self, path: Path) -> None:
-        descriptor = os.open(path, os.O_RDONLY)
+        descriptor = open_regular_file(path)
         self.descriptor = descriptor
         weakref.finalize(self, os.close, descriptor)
 
@@ -48,10 +49,3 @@ def check_row_count(path: Path | str, count: int) -> None:
     """Raise `ConfigError` if a table has too many rows."""
     if count > TASK_ROWS.maximum:
         raise ConfigError(f"{path} has {count:,} rows. Allowed: {TASK_ROWS.allowed}.")
-
-
-def count_lines(path: Path) -> int:
-    """The number of line ends, counted in blocks: parsing as many rows would take minutes."""
-    with path.open("rb") as file:
-        blocks = iter(lambda: file.read(2**20), b"")
-        return sum(block.count(b"\n") for block in blocks)

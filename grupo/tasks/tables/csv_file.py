@@ -8,9 +8,10 @@ from functools import partial
 from io import StringIO
 from pathlib import Path
 
-from grupo.tasks.tables.base import FileBytes, LocatedRow, check_row_count, count_lines
+from grupo.tasks.tables.base import FileBytes, LocatedRow, check_row_count
 from grupo.util.errors import ConfigError
 from grupo.util.limits import TASK_LINE_SIZE
+from grupo.util.regular_files import count_lines
 
 
 class CsvTable:

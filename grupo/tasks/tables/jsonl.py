@@ -7,10 +7,11 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from grupo.tasks.tables.base import FileBytes, LocatedRow, check_row_count, count_lines
+from grupo.tasks.tables.base import FileBytes, LocatedRow, check_row_count
 from grupo.util.errors import ConfigError
 from grupo.util.json_text import check_unicode, parse_json
 from grupo.util.limits import TASK_LINE_SIZE
+from grupo.util.regular_files import count_lines
 
 ONE_OBJECT_PER_LINE = "Write one object on each line, as pandas' to_json(lines=True) does."
 _SURROGATE_ESCAPE = re.compile(r"\\u[dD][89a-fA-F]")

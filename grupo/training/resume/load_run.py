@@ -11,6 +11,7 @@ from grupo.rollouts.eval_scores import best_steps
 from grupo.storage import checkpoint, checkpoint_dirs, manifest
 from grupo.storage.checkpoint import Checkpoint, CorruptRun
 from grupo.storage.manifest import InvalidCheckpoint
+from grupo.training.resume.checkpoint_data import check_contents
 from grupo.training.resume.run_folder import CHECKPOINTS_FOLDER, RunFolder
 from grupo.util.errors import ConfigError, suggest
 
@@ -80,7 +81,7 @@ def load_checkpoint(run: Path, recipe: Recipe, choice: str = LAST) -> Checkpoint
     folder = run / CHECKPOINTS_FOLDER
     if choice.isdecimal():
         return _load_step(folder, int(choice))
-    last = checkpoint.load_newest(folder)
+    last = checkpoint.load_newest(folder, check_contents)
     if choice == LAST:
         return last
     best = _best_saved_step(folder, recipe, last)
@@ -147,7 +148,9 @@ def _load_step(folder: Path, step: int) -> Checkpoint:
     problems: list[str] = []
     for path in paths:
         try:
-            return checkpoint.load_single(path)
+            loaded = checkpoint.load_single(path)
+            check_contents(loaded)
+            return loaded
         except InvalidCheckpoint as problem:
             problems.append(str(problem))
     raise CorruptRun(f"checkpoint: {'; '.join(problems)}. Choose another one, or put back a copy.")

@@ -14,6 +14,7 @@ from grupo.storage.checkpoint import Checkpoint, CorruptRun
 from grupo.storage.journal import DamagedJournal, Journal
 from grupo.storage.manifest import InvalidCheckpoint, Manifest
 from grupo.storage.media_files import check_file
+from grupo.training.resume.checkpoint_data import check_data
 from grupo.training.resume.journals import EMPTY_JOURNALS, JOURNAL_CHECKSUMS, journal_snapshots
 from grupo.training.resume.run_folder import (
     CHECKPOINTS_FOLDER,
@@ -25,6 +26,9 @@ from grupo.training.resume.run_folder import (
 from grupo.training.resume.step_durations import STEP_DURATIONS_FILE, read_step_durations
 from grupo.training.stopping import run_summary
 from grupo.util.errors import ConfigError
+from grupo.util.json_text import read_limited
+from grupo.util.limits import JSON_FILE_SIZE
+from grupo.util.regular_files import read_regular_file
 from grupo.util.user_paths import shell_path
 
 NOT_RESUMABLE = "not resumable: it used objects in memory"
@@ -142,10 +146,22 @@ class RunChecker:
             )
             for name, digest in contents.files.items()
         ]
-        yield from results
         if not any(result.problem for result in results):
-            with suppress(OSError):  # a run in progress may have removed it
-                self.intact_checkpoints[folder.name] = _load_without_weights(folder, contents.step)
+            # a run in progress may have removed the folder, of which the caller drops the results
+            load = partial(self._load_without_weights, folder, contents.step)
+            loading = _result(f"{place}/data.json", load)
+            results = [
+                loading if x.file == loading.file and loading.problem else x for x in results
+            ]
+        yield from results
+
+    def _load_without_weights(self, folder: Path, step: int) -> None:
+        """Add a checkpoint to the intact ones, with its plain data and the journals' checksums."""
+        checksums = safetensors.load_tensors(folder / f"{JOURNAL_CHECKSUMS}.safetensors")
+        data = strict_json.from_exact_json((folder / "data.json").read_text(encoding="utf-8"))
+        checkpoint = Checkpoint(step, {JOURNAL_CHECKSUMS: checksums}, data)
+        check_data(checkpoint)
+        self.intact_checkpoints[folder.name] = checkpoint
 
     def _journals(self) -> Iterator[FileCheck]:
         newest = next(iter(self.intact_checkpoints.values()), None)
@@ -171,7 +187,11 @@ class RunChecker:
     def _step_durations(self) -> Iterator[FileCheck]:
         path = self.folder / STEP_DURATIONS_FILE
         if path.exists():
-            record = read_step_durations(path)
+            try:
+                record = read_step_durations(path)
+            except ConfigError as error:
+                yield FileCheck(STEP_DURATIONS_FILE, str(error))
+                return
             yield FileCheck(
                 STEP_DURATIONS_FILE, record.damage, f"{len(record.seconds)} lines verified"
             )
@@ -207,27 +227,20 @@ def _read_manifest(folder: Path) -> Manifest:
     return contents
 
 
-def _load_without_weights(folder: Path, step: int) -> Checkpoint:
-    """The plain data and the journals' checksums of a checkpoint."""
-    checksums = safetensors.load_tensors(folder / f"{JOURNAL_CHECKSUMS}.safetensors")
-    data = strict_json.from_exact_json((folder / "data.json").read_text(encoding="utf-8"))
-    return Checkpoint(step, {JOURNAL_CHECKSUMS: checksums}, data)
-
-
 def _check_summary(path: Path, checkpoint: Checkpoint) -> None:
     """Raise `CorruptRun` if the summary differs from the summary of the last checkpoint's data."""
     recipe = RunFolder.open(path.parent).recipe
     summary = run_summary(recipe, checkpoint.step, checkpoint.data)
     # the stored recipe has only descriptions of such objects, from which no `repr` can be made
     if objects_in_memory(recipe.method):
-        summary["method"] = strict_json.from_json(path.read_text()).get("method")
+        summary["method"] = strict_json.from_json(read_limited(path)).get("method")
     expected = strict_json.to_json(summary)
-    if path.read_bytes() != expected.encode():
+    if read_regular_file(path, JSON_FILE_SIZE) != expected.encode():
         raise CorruptRun("its bytes are not those that were written. `grupo resume` repairs it.")
 
 
 def _parse_json(path: Path) -> None:
-    strict_json.from_json(path.read_text())
+    strict_json.from_json(read_limited(path))
 
 
 def _result(file: str, check: Callable[[], Any], note: str = "") -> FileCheck:

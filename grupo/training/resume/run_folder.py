@@ -24,6 +24,7 @@ from grupo.storage.lock import Lock
 from grupo.storage.manifest import InvalidCheckpoint
 from grupo.storage.media_files import FOLDER as MEDIA_FOLDER
 from grupo.storage.safetensors import join_collectives_of_writer
+from grupo.training.resume.checkpoint_data import check_contents
 from grupo.training.resume.journals import (
     EMPTY_JOURNALS,
     JOURNAL_CHECKSUMS,
@@ -39,6 +40,8 @@ from grupo.training.resume.recipe_file import (
 )
 from grupo.training.resume.template_texts import kept_templates, with_template_texts
 from grupo.util.errors import ConfigError
+from grupo.util.limits import METRICS_SIZE
+from grupo.util.regular_files import check_file_size, count_lines
 from grupo.util.user_paths import check_regular_files, no_run_message, shell_path
 
 LOCK_FILE = "lock"
@@ -258,10 +261,12 @@ class RunFolder:
         """Check that a checkpoint fits the recipe, the journals and the replay buffer of the run.
 
         Raises:
-            InvalidCheckpoint: A journal line from before the checkpoint is damaged or missing. Or
-                the checkpoint has an earlier recipe, which the run replaced before this step.
+            InvalidCheckpoint: Its data are not those of a run. Or a journal line from before the
+                checkpoint is damaged or missing. Or the checkpoint has an earlier recipe, which the
+                run replaced before this step.
             ConfigError: The checkpoint belongs to another recipe.
         """
+        check_contents(candidate)
         last_step_of = {earlier.fingerprint: earlier.step for earlier in self.earlier_recipes}
         last_step_of[self.recipe_fingerprint] = candidate.step
         if (fingerprint := candidate.data["fingerprint"]) not in last_step_of:
@@ -291,8 +296,9 @@ class RunFolder:
         The caller found no checkpoint, and a run saves its first one after `save_every` steps.
         """
         path = self.journals.metrics.path
-        # counting line breaks does not parse the lines, which a power cut may have damaged
-        num_logged = path.read_bytes().count(b"\n") if path.exists() else 0
+        check_file_size(path, METRICS_SIZE)
+        # the lines are not parsed: a power cut may have damaged them
+        num_logged = count_lines(path) if path.exists() else 0
         recipes = (self.recipe, *(earlier.recipe for earlier in self.earlier_recipes))
         if num_logged > max(recipe.save_every for recipe in recipes):
             raise CorruptRun(

@@ -15,6 +15,8 @@ from grupo.core.ranges import Measured
 from grupo.storage import strict_json
 from grupo.storage.checkpoint import explain_disk_errors
 from grupo.storage.journal import Journal, JournalSnapshot
+from grupo.util.limits import METRICS_SIZE
+from grupo.util.regular_files import read_regular_file
 
 STEP_DURATIONS_FILE = "clock.jsonl"
 
@@ -111,8 +113,12 @@ class RecordedDurations:
 
 
 def read_step_durations(path: Path) -> StepDurationsRecord:
-    """Read the seconds of steps; a file that does not exist has none."""
-    content = path.read_bytes() if path.exists() else b""
+    """Read the seconds of steps; a file that does not exist has none.
+
+    Raises:
+        ConfigError: The file exceeds its limit.
+    """
+    content = read_regular_file(path, METRICS_SIZE) if path.exists() else b""
     seconds: list[float] = []
     length = 0
     for line in content.splitlines(keepends=True):

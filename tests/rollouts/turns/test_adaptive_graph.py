@@ -157,3 +157,9 @@ def test_thoughts_beyond_the_context_are_refused_with_their_tokens(folder):
 def test_a_model_that_is_not_there_yet_is_not_checked(tmp_path):
     recipe = RECIPE.replace(policy=CausalLM(str(tmp_path / "model"), max_new_tokens=12))
     check_strategy("strategy", AdaptiveGraph(30, 30), recipe)
+
+
+def test_a_number_of_thousands_of_digits_is_an_unknown_thought():
+    plan = parse_plan(f"[{5_000 * '9'}, 1] a", 1, 3)
+    assert plan.questions[0].inputs == (1,)
+    assert plan.unknown_inputs == 1

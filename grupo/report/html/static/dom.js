@@ -3,20 +3,26 @@
 
 const $ = (selector, root = document) => root.querySelector(selector);
 
+/* Control characters and marks of the reading order are spelled out; tabs and line ends stay. */
+const ACTING = /[\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f-\u009f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/g;
+const escaped = (c) => `\\u${c.charCodeAt(0).toString(16).padStart(4, "0")}`;
+const spelledOut = (value) => (typeof value === "string" ? value.replace(ACTING, escaped) : value);
+const asNodes = (children) => children.flat(Infinity).filter((child) => child !== null && child !== undefined).map(spelledOut);
+
 function el(tag, attributes, ...children) {
   const element = document.createElement(tag);
   for (const [name, value] of Object.entries(attributes || {})) {
     if (name.startsWith("on")) element.addEventListener(name.slice(2), value);
     else if (name === "value" || name === "checked" || name === "disabled") element[name] = value;
     else if (value === true) element.setAttribute(name, "");
-    else if (value !== false && value !== null && value !== undefined) element.setAttribute(name, value);
+    else if (value !== false && value !== null && value !== undefined) element.setAttribute(name, spelledOut(value));
   }
-  element.append(...children.flat(Infinity).filter((child) => child !== null && child !== undefined));
+  element.append(...asNodes(children));
   return element;
 }
 
 function fill(place, ...children) {
-  place.replaceChildren(...children.flat(Infinity).filter((child) => child !== null && child !== undefined));
+  place.replaceChildren(...asNodes(children));
   return place;
 }
 

@@ -185,5 +185,5 @@ function moveToken(event, text) {
 }
 
 function showFacts(token) {
-  $("#facts").textContent = token.facts();
+  $("#facts").textContent = spelledOut(token.facts());
 }

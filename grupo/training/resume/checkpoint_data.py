@@ -1,0 +1,93 @@
+"""The contents of a checkpoint: their types, checked before anything is made of them.
+
+Checksums show that a file is not damaged. A folder from elsewhere may hold other values, with
+checksums that fit.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from grupo.core.field_types import matches_type
+from grupo.rollouts.eval_scores import scores_by_step
+from grupo.storage.checkpoint import Checkpoint
+from grupo.storage.manifest import InvalidCheckpoint
+from grupo.training.resume.journals import journal_snapshots
+
+Number = int | float
+FIELDS: Mapping[str, Any] = {
+    "history": Mapping[str, Any],
+    "eval_scores": Mapping[str, Mapping[str, Any]],
+    "metric_totals": Mapping[str, Number],
+    "lengths": Mapping[str, int],
+    **dict.fromkeys(("generated_tokens", "failed_rollouts", "tokens_per_microbatch"), int),
+    **dict.fromkeys(("total_seconds", "training_seconds"), Number),
+    **dict.fromkeys(("sampler_mismatch", "kl"), Number | None),
+    **dict.fromkeys(("rollout_queue", "unfinished_groups"), Any),  # `State.restore` reads them
+    "finished": bool,
+    **dict.fromkeys(("stop_reason", "fingerprint"), str),
+}
+NUMBERS_BY_NAME = ("tokens_per_answer", "read_by_role", "generated_by_role")  # of an evaluation
+LARGEST = 10**18  # of a number of a run; Python formats no number of thousands of digits
+# what is raised by data with missing values or values of another type
+WRONG_DATA = (LookupError, TypeError, ValueError, AttributeError)
+
+
+def check_contents(checkpoint: Checkpoint) -> None:
+    """Raise `InvalidCheckpoint` for a checkpoint whose data no run has written, or without weights.
+
+    Args:
+        checkpoint: The checkpoint; its tensors are not read.
+    """
+    if "weights" not in checkpoint.tensors:
+        raise InvalidCheckpoint("it has no weights.safetensors")
+    check_data(checkpoint)
+
+
+def check_data(checkpoint: Checkpoint) -> None:
+    """Raise `InvalidCheckpoint` for plain data or checksums of journals that no run has written."""
+    if problem := next(_problems(checkpoint.data), ""):
+        raise InvalidCheckpoint(f"data.json: {problem}")
+    try:
+        journal_snapshots(checkpoint)
+        scores_by_step(checkpoint.data["eval_scores"], checkpoint.step)
+    except WRONG_DATA as error:
+        raise InvalidCheckpoint(f"its data are not those of a run: {error!r:.200}") from error
+
+
+def _problems(data: Any) -> Iterator[str]:
+    """Problems of the plain data of a checkpoint, in words."""
+    if not isinstance(data, Mapping):
+        yield f"{data!r:.40} is no object"
+        return
+    for name, hint in FIELDS.items():
+        if name not in data:
+            yield f"it has no {name!r}"
+        elif not matches_type(data[name], hint) or not _has_sane_numbers(data[name]):
+            yield f"{name}: {data[name]!r:.40} is no value of a run"
+    for label, scores in data["eval_scores"].items():
+        if not _is_evaluation(scores):
+            yield f"eval_scores: {label!r:.40} is no evaluation"
+
+
+def _is_evaluation(scores: Mapping[str, Any]) -> bool:
+    """Whether the scores are numbers, each interval two of them, and counts numbers by name."""
+    intervals = scores.get("intervals")
+    if not isinstance(intervals, Mapping) or not all(map(_is_pair, intervals.values())):
+        return False
+    others = {name: value for name, value in scores.items() if name != "intervals"}
+    return all(
+        matches_type(value, Mapping[str, Number] if name in NUMBERS_BY_NAME else Number)
+        and _has_sane_numbers(value)
+        for name, value in others.items()
+    )
+
+
+def _is_pair(value: Any) -> bool:
+    is_list = isinstance(value, list) and len(value) == 2
+    return is_list and all(matches_type(x, Number) and _has_sane_numbers(x) for x in value)
+
+
+def _has_sane_numbers(value: Any) -> bool:
+    """Whether no number, or none of a mapping, is larger than a run can count; NaN is allowed."""
+    values = value.values() if isinstance(value, Mapping) else (value,)
+    return not any(isinstance(x, int | float) and abs(x) > LARGEST for x in values)
