@@ -25,8 +25,11 @@ LENGTH = 40  # characters of a repeated text: few enough that a plain pattern ta
 CHARACTERS = "a1 .\n'\u00e9\u6f22"
 MAX_PATTERN_CHARACTERS = 40
 ESCAPE = re.compile(r"\\[ux]\{?([0-9A-Fa-f]{2,6})")  # of a character in a pattern
-# of the types of NumPy and pillow JSON has none; the others log, and tell which packages there are
-UNUSED = ("numpy", "PIL", "PIL.Image", "transformers.utils.logging", "transformers.utils.import_utils")
+# JSON has no values of NumPy and pillow; the others log, and tell which packages are installed
+UNUSED = (
+    *("numpy", "PIL", "PIL.Image"),
+    *("transformers.utils.logging", "transformers.utils.import_utils"),
+)
 MIXED = (
     "",
     "It's 3.14, isn't it?",

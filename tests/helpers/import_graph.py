@@ -107,7 +107,7 @@ def _imported_names(path: Path) -> Sequence[str]:
 
 
 def _statements(node: ast.AST) -> Iterator[ast.stmt]:
-    """All statements of a program; the expressions in them, which take most of the time, are not."""
+    """All statements of a program, without the expressions in them, which are far more."""
     for child in ast.iter_child_nodes(node):
         if isinstance(child, ast.stmt):
             yield child
