@@ -96,11 +96,11 @@ def _check_fields(component: Any) -> None:
     """
     for name, hint in _init_fields(type(component)):
         check_size(f"{type(component).__name__}.{name}", name, getattr(component, name), hint)
-    for name, hint in _checked_fields(type(component)):
+    for name, hint, has_type, is_ranged in _checked_fields(type(component)):
         value = getattr(component, name)
-        if is_describable(hint) and not matches_type(coerce_number(value, hint), hint):
+        if has_type and not matches_type(coerce_number(value, hint), hint):
             check_field(component, name, False, describe_type(hint))
-        if allowed := range_violation(value, hint):
+        if is_ranged and (allowed := range_violation(value, hint)):
             check_field(component, name, False, allowed)
 
 
@@ -134,13 +134,14 @@ def _init_fields(cls: type) -> tuple[tuple[str, Any], ...]:
 
 
 @cache
-def _checked_fields(cls: type) -> tuple[tuple[str, Any], ...]:
-    """Name and type of each field that is checked when a component is made."""
+def _checked_fields(cls: type) -> tuple[tuple[str, Any, bool, bool], ...]:
+    """Name and type of each field that is checked, and whether its type and its range are."""
     hints = typing.get_type_hints(cls, include_extras=True)
-    checked = (
-        f.name for f in fields(cls) if is_describable(hints[f.name]) or has_range(hints[f.name])
+    checks = (
+        (f.name, hints[f.name], is_describable(hints[f.name]), has_range(hints[f.name]))
+        for f in fields(cls)
     )
-    return tuple((name, hints[name]) for name in checked)
+    return tuple(check for check in checks if any(check[2:]))
 
 
 def to_code(value: object) -> str:

@@ -18,6 +18,7 @@ TYPE_NAMES = {
     bool: "True or False",
     types.NoneType: "None",
 }
+SCALARS = tuple(TYPE_NAMES)
 
 
 def matches_type(value: Any, hint: Any) -> bool:
@@ -26,6 +27,8 @@ def matches_type(value: Any, hint: Any) -> bool:
     >>> matches_type(0.5, float), matches_type(True, int), matches_type((1, 2), tuple[int, ...])
     (True, False, True)
     """
+    if type(value) is hint and hint in SCALARS:  # by far the most frequent case
+        return True
     if isinstance(value, MissingObject):  # the object had the type when the run began
         return True
     origin = typing.get_origin(hint)
@@ -44,7 +47,7 @@ def matches_type(value: Any, hint: Any) -> bool:
         return matches_type(value, arguments[0])
     if origin is Literal:
         return value in arguments
-    if hint in (str, int, float, bool, types.NoneType):
+    if hint in SCALARS:
         is_scalar = isinstance(value, hint) and not _is_instance_of_dataclass(value)
         return is_scalar and isinstance(value, bool) == (hint is bool)
     if is_protocol(hint):

@@ -19,12 +19,13 @@ from transformers.utils.hub import cached_file
 
 from grupo.core.limits import ROW_TEXT, TOKENIZER_FILE
 from grupo.models import tokenizer_trial_program
-from grupo.models.tokenizer_trial_program import PROBE_SECONDS, RENDER_SECONDS, TEMPLATE
+from grupo.models.tokenizer_trial_program import PROBE_SECONDS, TEMPLATE
 from grupo.util.errors import ConfigError
 from grupo.util.regular_files import read_regular_file
 
 FILE = "tokenizer.json"
 LOAD_SECONDS = 60  # in which the process must have begun, read the file and ended
+RENDER_SECONDS = 2.0  # of processor time; ordinary templates take a thousandth of it
 BYTES_PER_SECOND = 2**20  # of a large file; ordinary ones are read 20 times as fast
 SIZE_BITS = 6  # texts of up to 2^5, 2^11, 2^17 … characters are tried apart
 MAX_CHARS = 300  # of the library's message
@@ -122,7 +123,8 @@ def _trial(file: str) -> str:
 
 def _template_trial(arguments: Mapping[str, Any]) -> str:
     """Why a template cannot be rendered here; "" if it can, or raises an error."""
-    request = {"max_chars": ROW_TEXT.maximum, "arguments": arguments}
+    limits = {"max_chars": ROW_TEXT.maximum, "seconds": RENDER_SECONDS}
+    request = {**limits, "arguments": arguments}
     data = json.dumps(request, default=str).encode()
     return _run(TEMPLATE, LOAD_SECONDS, f"takes more than {RENDER_SECONDS:g} s", data)
 

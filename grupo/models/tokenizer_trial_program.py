@@ -1,8 +1,8 @@
 """The program that tries a tokenizer.json, or a rendering of a chat template; it reports as JSON.
 
-It imports nothing of grupo, and one module of transformers, so that it begins at once. Its last
-line of output is {"problem": MESSAGE}, with "" if there is none; or {"loaded": true} if the library
-ended it.
+It imports nothing of grupo, one module of transformers, and not what that module imports for other
+purposes, so that it begins at once. Its last line of output is {"problem": MESSAGE}, with "" if
+there is none; or {"loaded": true} if the library ended it.
 """
 
 import importlib.util
@@ -18,7 +18,6 @@ from typing import Any
 
 PROBE_SECONDS = 0.5  # of processor time for all texts; ordinary tokenizers take a hundredth of it
 TIME_SIGNAL = signal.SIGPROF
-RENDER_SECONDS = 2.0  # of processor time; ordinary templates take a thousandth of it
 MEMORY = 16 * 2**30  # bytes of addresses
 RENDER_MEMORY = 4 * 2**30
 TEMPLATE = "-"  # in place of a file: the arguments of a rendering are on standard input
@@ -26,6 +25,11 @@ LENGTH = 40  # characters of a repeated text: few enough that a plain pattern ta
 CHARACTERS = "a1 .\n'\u00e9\u6f22"
 MAX_PATTERN_CHARACTERS = 40
 ESCAPE = re.compile(r"\\[ux]\{?([0-9A-Fa-f]{2,6})")  # of a character in a pattern
+# JSON has no values of NumPy and pillow; the others log, and tell which packages are installed
+UNUSED = (
+    *("numpy", "PIL", "PIL.Image"),
+    *("transformers.utils.logging", "transformers.utils.import_utils"),
+)
 MIXED = (
     "",
     "It's 3.14, isn't it?",
@@ -78,19 +82,22 @@ def _try(file: str) -> None:
     signal.setitimer(signal.ITIMER_PROF, 0)
 
 
-def _render(max_chars: int, arguments: dict[str, Any]) -> None:
+def _render(max_chars: int, seconds: float, arguments: dict[str, Any]) -> None:
     """Render a template as transformers does; raises if that takes too much, and on no other error.
 
     Args:
         max_chars: The largest allowed length of the text.
+        seconds: Processor time after which the process ends.
         arguments: Arguments of transformers' function.
     """
     _skip_init("transformers")
     _skip_init("transformers.utils")
+    for module in UNUSED:
+        sys.modules[module] = _StandIn(module)
     from transformers.utils.chat_template_utils import render_jinja_template
 
     _report(loaded=True)
-    signal.setitimer(signal.ITIMER_PROF, RENDER_SECONDS)
+    signal.setitimer(signal.ITIMER_PROF, seconds)
     length = 0
     try:
         ((text,), _) = render_jinja_template(**arguments)
@@ -111,6 +118,25 @@ def _skip_init(package: str) -> None:
     module = types.ModuleType(package)
     module.__path__ = list(spec.submodule_search_locations or ())
     sys.modules[package] = module
+
+
+class _Unused:
+    """Any class or object of a module that has a stand-in: no value of JSON is an instance."""
+
+    def __init__(self, *_: Any, **__: Any) -> None: ...
+
+    def __call__(self, *_: Any, **__: Any) -> "_Unused":
+        return self
+
+    def __getattr__(self, name: str) -> "_Unused":
+        return self
+
+
+class _StandIn(types.ModuleType):
+    """A module that takes the place of one whose import would take most of the time."""
+
+    def __getattr__(self, name: str) -> type[_Unused]:
+        return _Unused
 
 
 def _repeated(character: str) -> str:

@@ -51,7 +51,7 @@ def failing(recipe: Recipe, tmp_path_factory: pytest.TempPathFactory) -> Recipe:
 
 
 @pytest.fixture(scope="session")
-def finished(comparison: Comparison, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def finished_comparison(comparison: Comparison, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of the finished comparison, whose runs were trained in the process of the test."""
     out = tmp_path_factory.mktemp("compared")
     with runs_in_process():

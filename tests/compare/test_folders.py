@@ -18,9 +18,9 @@ from grupo.util.errors import ConfigError
 
 
 @pytest.fixture
-def run(comparison, finished, tmp_path) -> RunSpec:
+def run(comparison, finished_comparison, tmp_path) -> RunSpec:
     """A copy of a finished run, which tests may damage."""
-    shutil.copytree(finished, tmp_path, dirs_exist_ok=True)
+    shutil.copytree(finished_comparison, tmp_path, dirs_exist_ok=True)
     return run_specs(comparison, tmp_path)[0]
 
 

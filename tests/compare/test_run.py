@@ -58,9 +58,9 @@ class InterruptAfterOneStep(NullQueueCallback):
             raise KeyboardInterrupt
 
 
-def test_every_run_is_trained_with_its_seed_and_measured(comparison, finished):
-    assert statuses(comparison, finished) == ["finished"] * 4
-    for run in run_specs(comparison, finished):
+def test_every_run_is_trained_with_its_seed_and_measured(comparison, finished_comparison):
+    assert statuses(comparison, finished_comparison) == ["finished"] * 4
+    for run in run_specs(comparison, finished_comparison):
         status = status_of(run)
         assert json.loads((run.folder / "recipe.json").read_text())["recipe"]["seed"] == run.seed
         metrics = read_metrics(run.folder)
@@ -71,9 +71,9 @@ def test_every_run_is_trained_with_its_seed_and_measured(comparison, finished):
         assert len(status.curves["held_out"].values) == 2  # before and after
 
 
-def test_equal_seeds_get_equal_tasks_in_equal_order(comparison, finished):
+def test_equal_seeds_get_equal_tasks_in_equal_order(comparison, finished_comparison):
     tasks = {}
-    for run in run_specs(comparison, finished):
+    for run in run_specs(comparison, finished_comparison):
         lines = (run.folder / "rollouts.jsonl").read_text().splitlines()
         records = map(json.loads, lines)
         tasks[run.name, run.seed] = list(dict.fromkeys((r["step"], r["task"]) for r in records))
@@ -82,44 +82,46 @@ def test_equal_seeds_get_equal_tasks_in_equal_order(comparison, finished):
     assert tasks["grpo", 0] != tasks["grpo", 1]
 
 
-def test_finished_runs_are_not_repeated(comparison, finished):
-    before = modification_times(finished)
-    run_comparison(comparison, finished)
-    assert modification_times(finished) == before
+def test_finished_runs_are_not_repeated(comparison, finished_comparison):
+    before = modification_times(finished_comparison)
+    run_comparison(comparison, finished_comparison)
+    assert modification_times(finished_comparison) == before
 
 
 @pytest.mark.slow
-def test_additional_seeds_train_only_new_runs(comparison, finished, monkeypatch):
+def test_additional_seeds_train_only_new_runs(comparison, finished_comparison, monkeypatch):
     started = []
     monkeypatch.setattr("grupo.compare.run.train_all", lambda runs, *_: started.extend(runs))
-    run_comparison(replace(comparison, seeds=3), finished)
+    run_comparison(replace(comparison, seeds=3), finished_comparison)
     assert [(run.name, run.seed) for run in started] == [("grpo", 2), ("plain", 2)]
 
 
-def test_folder_has_the_comparison(comparison, finished):
-    run_comparison(comparison, finished)
-    assert manifest.load_comparison(finished) == replace(comparison, seeds=(0, 1), baseline="grpo")
+def test_folder_has_the_comparison(comparison, finished_comparison):
+    run_comparison(comparison, finished_comparison)
+    assert manifest.load_comparison(finished_comparison) == replace(
+        comparison, seeds=(0, 1), baseline="grpo"
+    )
 
 
-def test_every_file_of_the_report_is_written(finished):
+def test_every_file_of_the_report_is_written(finished_comparison):
     from PIL import Image
 
     for name in ("results.json", "table.csv", "runs.csv", "table.md", "table.tex", "report.md"):
-        assert (finished / name).stat().st_size > 100
+        assert (finished_comparison / name).stat().st_size > 100
     for name in ("intervals", "curves"):
-        assert (finished / f"{name}.svg").read_text().rstrip().endswith("</svg>")
-        with Image.open(finished / f"{name}.png") as image:
+        assert (finished_comparison / f"{name}.svg").read_text().rstrip().endswith("</svg>")
+        with Image.open(finished_comparison / f"{name}.png") as image:
             assert min(image.size) > 200
-    page = (finished / "report.md").read_text()
+    page = (finished_comparison / "report.md").read_text()
     assert "![curves.svg](curves.svg)" in page
-    svg = (finished / "curves.svg").read_text()
+    svg = (finished_comparison / "curves.svg").read_text()
     for label in ("tokens generated", "seconds of training", "held-out tasks solved, %", "plain"):
         assert f"<!-- {label} -->" in svg
 
 
 @pytest.mark.slow
 def test_interrupted_comparison_resumes_bit_identically(
-    comparison, finished, tmp_path, monkeypatch
+    comparison, finished_comparison, tmp_path, monkeypatch
 ):
     single, callback = single_recipe(comparison), InterruptAfterOneStep()
     monkeypatch.setenv("GRUPO_KILL_AT", "step/saved:1")
@@ -130,7 +132,7 @@ def test_interrupted_comparison_resumes_bit_identically(
     assert "grpo, seed 0 is not in any mean: interrupted." in (tmp_path / "report.md").read_text()
     with runs_in_process():
         run_comparison(single, tmp_path)
-    expected = {str(run): run.folder for run in run_specs(comparison, finished)}
+    expected = {str(run): run.folder for run in run_specs(comparison, finished_comparison)}
     for run in run_specs(single, tmp_path):
         assert metrics_without_times(run.folder) == metrics_without_times(expected[str(run)])
 
@@ -173,7 +175,7 @@ def test_crashed_run_is_reported_and_others_continue(comparison, failing, tmp_pa
 
 @pytest.mark.slow
 def test_killed_run_is_crashed_and_retry_ends_bit_identically(
-    comparison, finished, tmp_path, monkeypatch
+    comparison, finished_comparison, tmp_path, monkeypatch
 ):
     one = replace(single_recipe(comparison), seeds=1)
     monkeypatch.setenv("GRUPO_KILL_AT", "step/saved:2")
@@ -185,7 +187,7 @@ def test_killed_run_is_crashed_and_retry_ends_bit_identically(
     run_comparison(one, tmp_path, retry=True)
     assert status_of(run).status == "finished"
     assert metrics_without_times(run.folder) == metrics_without_times(
-        run_specs(comparison, finished)[0].folder
+        run_specs(comparison, finished_comparison)[0].folder
     )
 
 
@@ -194,8 +196,8 @@ def test_folder_is_locked_during_a_comparison(comparison, tmp_path):
         run_comparison(comparison, tmp_path)
 
 
-def test_cost_is_estimated_from_finished_runs(comparison, finished, tmp_path):
-    estimate = estimate_cost(replace(comparison, seeds=4), finished, workers=2)
+def test_cost_is_estimated_from_finished_runs(comparison, finished_comparison, tmp_path):
+    estimate = estimate_cost(replace(comparison, seeds=4), finished_comparison, workers=2)
     assert len(estimate.remaining_runs) == 4
     assert estimate.total("steps") == 4 * 3
     assert estimate.lines()[0] == "8 runs: 4 finished, 0 crashed, 0 other, 4 to train"
@@ -230,9 +232,9 @@ def test_cost_is_estimated_from_a_trial_without_leaving_files(comparison, failin
 
 
 @pytest.mark.slow
-def test_report_can_be_written_during_training(comparison, finished):
-    with Lock(finished / "lock"):
-        assert write_report(comparison, finished).run_statuses[0].status == "finished"
+def test_report_can_be_written_during_training(comparison, finished_comparison):
+    with Lock(finished_comparison / "lock"):
+        assert write_report(comparison, finished_comparison).run_statuses[0].status == "finished"
 
 
 def _wait(condition) -> None:

@@ -19,7 +19,8 @@ import hypothesis  # noqa: F401  its plugin imports it at the end: trio's warnin
 import pytest
 
 CHUNK = 40  # tests of one file that a process takes at a time
-OWN_PROCESS = {"rank_processes", "training_process"}  # fixtures that start one, for seconds
+# fixtures that take seconds: all tests that request one of them run in one process
+EXPENSIVE = {"rank_processes", "training_process", "finished_comparison"}
 INDEX = struct.Struct("i")
 
 
@@ -100,10 +101,10 @@ def pytest_runtestloop(session: pytest.Session) -> bool | None:
 
 
 def _chunks(tests: Sequence[pytest.Item]) -> Iterator[Sequence[pytest.Item]]:
-    """Tests that one process takes at a time; first those that share a process of their own."""
-    for fixture in OWN_PROCESS:
+    """Tests that one process takes at a time; first those that share an expensive fixture."""
+    for fixture in EXPENSIVE:
         yield [test for test in tests if fixture in _fixtures(test)]
-    others = [test for test in tests if not OWN_PROCESS & _fixtures(test)]
+    others = [test for test in tests if not EXPENSIVE & _fixtures(test)]
     for _, tests_of_file in groupby(others, key=lambda test: test.path):
         file = list(tests_of_file)
         yield from (file[i : i + CHUNK] for i in range(0, len(file), CHUNK))

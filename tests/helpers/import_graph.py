@@ -97,10 +97,19 @@ def _imports(path: Path, sources: Mapping[str, Path]) -> Iterator[str]:
 def _imported_names(path: Path) -> Sequence[str]:
     """Dotted names of imports: `from a.b import c` gives `a.b.c`."""
     names: list[str] = []
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for node in _statements(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.ImportFrom):
             assert node.level == 0, f"{path}: relative import"
             names += [f"{node.module}.{alias.name}" for alias in node.names]
         elif isinstance(node, ast.Import):
             names += [alias.name for alias in node.names]
     return names
+
+
+def _statements(node: ast.AST) -> Iterator[ast.stmt]:
+    """All statements of a program, without the expressions in them, which are far more."""
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.stmt):
+            yield child
+        if isinstance(child, (ast.stmt, ast.ExceptHandler, ast.match_case)):
+            yield from _statements(child)

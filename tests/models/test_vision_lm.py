@@ -56,6 +56,12 @@ def policy_of(folder: str, **fields: Any) -> VisionPolicy:
     return VisionLM(folder, max_new_tokens=8, **fields).build()
 
 
+@functools.cache
+def cached_policy_of(folder: str, **fields: Any) -> VisionPolicy:
+    """The policy, built once: for tests that do not change it."""
+    return policy_of(folder, **fields)
+
+
 def processor_inputs(policy: VisionPolicy, observation: Any) -> Any:
     """Outputs of the processor of transformers for a prompt."""
     parts = [
@@ -75,7 +81,7 @@ def content_of(observation: Any) -> list[dict[str, Any]]:
 
 @pytest.mark.parametrize("name", fast_cases(1, FAMILIES))
 def test_logits_are_those_of_the_forward_pass_of_transformers(folders, name):
-    policy = policy_of(folders[name])
+    policy = cached_policy_of(folders[name])
     assert isinstance(policy.evaluator, PackedEvaluator) == (name in PACKED)
     with quiet_transformers():
         model = AutoModelForMultimodalLM.from_pretrained(folders[name]).eval()
@@ -95,7 +101,7 @@ def test_logits_are_those_of_the_forward_pass_of_transformers(folders, name):
 
 @pytest.mark.parametrize("name", fast_cases(2, FAMILIES))
 def test_evaluated_logp_is_that_of_generation_in_mixed_batches(folders, name):
-    policy = policy_of(folders[name])
+    policy = cached_policy_of(folders[name])
     batch = batch_of(policy, answers(policy, mixed_prompts(kind_of(name))))
     off = (policy.signals(batch).logp - batch.old_logp)[batch.mask]
     assert off.abs().max() < 2e-5
@@ -104,7 +110,7 @@ def test_evaluated_logp_is_that_of_generation_in_mixed_batches(folders, name):
 
 @pytest.mark.parametrize("name", fast_cases(2, FAMILIES))
 def test_a_prompt_has_the_same_logp_alone_and_in_a_batch(folders, name):
-    policy = policy_of(folders[name])
+    policy = cached_policy_of(folders[name])
     rollouts = answers(policy, mixed_prompts(kind_of(name)))
     together = policy.signals(batch_of(policy, rollouts)).logp.detach()
     for i, rollout in enumerate(rollouts):
@@ -114,7 +120,7 @@ def test_a_prompt_has_the_same_logp_alone_and_in_a_batch(folders, name):
 
 @pytest.mark.parametrize("name", fast_cases(2, FAMILIES))
 def test_answers_depend_on_the_media(folders, name):
-    policy = policy_of(folders[name])
+    policy = cached_policy_of(folders[name])
     kind = kind_of(name)
     (rollout,) = answers(policy, [prompt(kind, [0])], attempts=1)
     other = policy.replace_prompt(rollout, prompt(kind, [3]))
@@ -130,7 +136,7 @@ def test_answers_depend_on_the_media(folders, name):
     "name", fast_cases(["qwen2_vl"], ["llava", "qwen2_vl", "qwen3_vl", "qwen2_audio"])
 )
 def test_a_later_observation_holds_media(folders, name):
-    policy = policy_of(folders[name])
+    policy = cached_policy_of(folders[name])
     kind = kind_of(name)
 
     async def two_turns() -> Rollout:
@@ -170,7 +176,7 @@ def test_gradients_reach_what_is_trained_and_nothing_else(folders, name, part):
 
 @pytest.mark.parametrize("name", sorted(PACKED))
 def test_language_models_of_the_llama_kind_run_in_compiled_code(folders, name):
-    evaluator = policy_of(folders[name]).evaluator
+    evaluator = cached_policy_of(folders[name]).evaluator
     assert isinstance(evaluator, PackedEvaluator)
     has_compiler = native.library(torch.float32) is not None
     assert isinstance(evaluator.backend, NativeLlamaBackend) == has_compiler
@@ -293,7 +299,7 @@ def test_fields_that_cannot_work_are_refused_before_loading(fields, words):
 
 @pytest.mark.parametrize(("frames", "read"), [(3, [0, 1, 2]), (9, [0, 3, 5, 8]), (1, [0])])
 def test_a_video_is_read_as_frames_at_equal_distances(folders, frames, read):
-    policy = policy_of(folders["qwen2_vl"], max_frames=4)
+    policy = cached_policy_of(folders["qwen2_vl"], max_frames=4)
     pixels = np.stack([np.full((32, 32, 3), 20 * i, dtype=np.uint8) for i in range(frames)])
     clip = {"type": "video", "video": Video.from_frames(pixels, 2.0)}
     images = [{"type": "image", "image": Image.from_pixels(pixels[i])} for i in read]
@@ -308,13 +314,13 @@ def test_a_video_is_read_as_frames_at_equal_distances(folders, frames, read):
 
 
 def test_a_placeholder_in_the_text_is_refused(folders):
-    policy = policy_of(folders["llava"])
+    policy = cached_policy_of(folders["llava"])
     with pytest.raises(ConfigError, match="placeholder"):
         policy.encode_observation(Rollout(), prompt("image", [0], "What is <image>?"))
 
 
 def test_a_kind_of_media_that_the_model_does_not_read_is_refused(folders):
-    policy = policy_of(folders["llava"])
+    policy = cached_policy_of(folders["llava"])
     with pytest.raises(ConfigError, match=r"'audio', which .* does not read"):
         policy.encode_observation(Rollout(), prompt("audio", [0]))
 

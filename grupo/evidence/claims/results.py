@@ -55,10 +55,11 @@ class Results:
 
     def values(self, setting: Setting, arm: Arm, metric: str) -> dict[int, float]:
         """The metric of an arm by seed; a run in which it could not be measured is left out."""
+        wanted = (setting.name, arm.label)
         return {
             seed: metrics[metric]
             for (name, label, seed), metrics in self.metrics.items()
-            if (name, label) == (setting.name, arm.label) and metric in metrics
+            if (name, label) == wanted and metric in metrics
         }
 
 

@@ -146,7 +146,8 @@ class Thompson:
             task_history: The states of the statistics of the task.
             step: The step until which the counts decay.
         """
-        return self._counts.counts_at(task_history.state(self._counts), step)
+        counts = self._counts
+        return counts.counts_at(task_history.state(counts), step)
 
     @property
     def _counts(self) -> DecayedCounts:

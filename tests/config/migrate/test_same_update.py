@@ -1,6 +1,6 @@
 """A migrated method has the update of TRL, verl and prime-rl, or what differs is named."""
 
-from itertools import product
+from itertools import combinations, product
 
 import pytest
 
@@ -17,6 +17,7 @@ from tests.config.migrate.peer_formulas import (
     verl_reference,
 )
 from tests.config.migrate.test_migrate import recipe_of
+from tests.helpers.fast_cases import fast_cases
 from tests.reference.assembled.comparison import assert_equals_reference
 
 LOSS_TYPES = ("grpo", "bnpo", "dr_grpo", "dapo", "cispo", "sapo", "luspo", "vespo")
@@ -32,6 +33,19 @@ TRL_PRODUCT = [
         ("group", "batch", "none"),
     )
 ]
+
+
+def fast_trl_product():
+    """One of the four choices of `beta` and `epsilon_high` for each choice of the other options.
+
+    They take turns, so that every pair of options occurs. The others run in `make test-slow`.
+    """
+    others = product(range(len(LOSS_TYPES)), range(2), range(3))
+    for loss, level, scale in others:
+        choice = (loss + 2 * level + scale) % 4
+        yield TRL_PRODUCT[24 * loss + 12 * level + 3 * choice + scale]
+
+
 VLLM = {"use_vllm": True, "vllm_importance_sampling_clip_max": 1.2}
 TRL_CASES = [
     {},
@@ -85,12 +99,26 @@ VERL_CASES = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("options", [*TRL_PRODUCT, *TRL_CASES], ids=name_of)
+@pytest.mark.parametrize(
+    "options",
+    fast_cases([*fast_trl_product(), *TRL_CASES], [*TRL_PRODUCT, *TRL_CASES]),
+    ids=name_of,
+)
 def test_update_of_trl_is_kept(tmp_path, options):
     is_split = "multi_objective_aggregation" in options
     migration = migrate_trl(tmp_path, options, "[correct, short]" if is_split else "[correct]")
     assert not migration.untranslated
     assert_equals_reference(recipe_of(migration.text).method, trl_reference(options))
+
+
+def test_every_pair_of_options_of_trl_is_fast():
+    def pairs(cases):
+        named = [[("beta", None), ("epsilon_high", None), *case.items()] for case in cases]
+        return {pair for case in named for pair in combinations(dict(case).items(), 2)}
+
+    fast = [*fast_trl_product()]
+    assert pairs(fast) == pairs(TRL_PRODUCT)
+    assert 4 * len(fast) == len(TRL_PRODUCT)
 
 
 @pytest.mark.parametrize("options", VERL_CASES, ids=name_of)

@@ -107,6 +107,7 @@ from grupo.rollouts.turns.associations import Association
 from grupo.toy.multi_turn_lm import MultiTurnDemonstrations
 from grupo.util.event_loop import run_coroutine
 from tests.helpers.drawing_engine import DrawingEngine
+from tests.helpers.fast_cases import fast_cases
 from tests.helpers.paths import ROOT
 from tests.helpers.token_counts import (
     STOP,
@@ -273,6 +274,21 @@ def all_samplers() -> Iterator[tuple[str, Sampler]]:
 SAMPLERS = dict(all_samplers())
 
 
+def fast_samplers() -> set[str]:
+    """All but most pairs of a wrapper and a turn strategy, which run in `make test-slow`.
+
+    Each wrapper is tried around one response, and around one of the other turn strategies in turn.
+    """
+    single, *others = TURN_STRATEGIES
+    names = [*wrappers(GroupSampler(2))]
+    pairs = {f"{name} {turn}" for name in names for turn in TURN_STRATEGIES}
+    tried = {f"{name} {single}" for name in names}
+    tried |= {f"{name} {others[i % len(others)]}" for i, name in enumerate(names)}
+    assert len(names) >= len(others)
+    resampled = "ResampleUntilInformative "
+    return {name for name in SAMPLERS if name.removeprefix(resampled) not in pairs - tried}
+
+
 def sources_with(text: str) -> Iterator[tuple[str, str]]:
     """The files of the package that contain a text, with their sources."""
     for path in PACKAGE.rglob("*.py"):
@@ -303,7 +319,7 @@ def test_every_sampler_and_turn_strategy_of_the_package_is_tried():
     assert strategies | {"single_response"} == {*turns.__all__} == {*TURN_STRATEGIES} | REAL_MODEL
 
 
-@pytest.mark.parametrize("name", SAMPLERS)
+@pytest.mark.parametrize("name", fast_cases(fast_samplers(), SAMPLERS))
 def test_every_token_that_the_engine_draws_is_counted(policy, engine, name):
     group, counted = count(SAMPLERS[name], policy)
     assert sum(counted.values()) == engine.num_drawn
