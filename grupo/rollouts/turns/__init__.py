@@ -6,8 +6,10 @@ from grupo.rollouts.turns.analogies import Analogies
 from grupo.rollouts.turns.best_of import BestOf, Vote
 from grupo.rollouts.turns.chunked_thinking import ChunkedThinking
 from grupo.rollouts.turns.forced_start import ForcedStart
+from grupo.rollouts.turns.fresh_context import FreshContext
 from grupo.rollouts.turns.lent_thought import LentThought
 from grupo.rollouts.turns.monte_carlo import MonteCarlo
+from grupo.rollouts.turns.reconsidered import Reconsidered
 from grupo.rollouts.turns.revised import Revised
 from grupo.rollouts.turns.shown import Shown
 from grupo.rollouts.turns.shuffled_options import ShuffledOptions
@@ -22,8 +24,10 @@ __all__ = [
     "BestOf",
     "ChunkedThinking",
     "ForcedStart",
+    "FreshContext",
     "LentThought",
     "MonteCarlo",
+    "Reconsidered",
     "Revised",
     "Shown",
     "ShuffledOptions",

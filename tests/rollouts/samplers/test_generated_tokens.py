@@ -92,6 +92,7 @@ from grupo.rollouts.turns import (
     BestOf,
     ChunkedThinking,
     ForcedStart,
+    FreshContext,
     LentThought,
     MonteCarlo,
     Revised,
@@ -134,6 +135,7 @@ TURN_STRATEGIES = {
     "BestOf": GroupSampler(2, BestOf(2)),
     "ChunkedThinking": GroupSampler(2, ChunkedThinking(6, 1, 2, 3)),
     "ForcedStart": GroupSampler(2, ForcedStart(",")),
+    "FreshContext": GroupSampler(2, FreshContext()),
     "LentThought": GroupSampler(2, LentThought(ask="{task}", start="", end=".")),
     "MonteCarlo": GroupSampler(2, MonteCarlo(3, 2, 2, 6, ",", associate=associated)),
     "Revised": GroupSampler(
@@ -145,7 +147,7 @@ TURN_STRATEGIES = {
     "ThinkingBudget": GroupSampler(2, ThinkingBudget(4, 3, STOP)),
     "Vote": GroupSampler(2, Vote(2)),
 }
-GUIDED = {"StepBeam", "ValueGuided"}  # they read heads: tests/models/test_guided_turns.py
+GUIDED = {"Reconsidered", "StepBeam", "ValueGuided"}  # heads: tests/models/test_guided_turns.py
 UNSAMPLED = (
     "DemonstrationSampler",
     "LabelledAnswers",

@@ -1,0 +1,142 @@
+"""ARIES: GRPO of a policy that steers a graph of thoughts. Gimenes et al., arXiv:2502.21208.
+
+The task, the solver and the schedules are those of `sorting_graphs.py`. A toy model clones the
+fixed schedule, with random operations among it, and is then trained by GRPO; the solver stays as
+it is.
+
+The table, named before the first run: lists sorted, among 64 that no training has seen, with at
+most 12 calls of the solver in each session. Arms: the fixed schedule; the schedule that refines
+where errors are; the clone; the clone after 40 steps of GRPO. The claim is that the last one sorts
+more lists than the fixed schedule. Budget: 4 minutes of a core for a seed.
+
+python recipes/agents/thought_graphs.py FOLDER [SEEDS]    # appends to FOLDER/results.jsonl
+grupo train recipes/agents/thought_graphs.py:RECIPE       # after the first command
+"""
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from statistics import fmean
+from typing import Annotated
+
+import typer
+from sorting_graphs import GRAPH, SlippingSolver, by_errors, fixed_schedule, lists, play
+
+from grupo import CausalLM, Recipe, Task
+from grupo.envs import MultiplayerEnv
+from grupo.evidence.claims.tiny_lm import mean_terms, train_tiny_lm
+from grupo.methods.grpo import grpo
+from grupo.rollouts.samplers import GroupSampler
+from grupo.rollouts.turns import FreshContext
+from grupo.tasks import FromFunction
+from grupo.training.learner import Learner
+from grupo.util.console import print_line
+from grupo.util.user_paths import models_dir
+
+NOISE = 0.3  # share of random operations in the demonstrations
+DEMONSTRATED = 300  # sessions that the toy model clones
+MAX_TURNS = 24
+STEPS = 40
+TEST = tuple(lists(10_000, 64))
+MODEL = models_dir() / "thought_graphs" / "model"
+ENV = MultiplayerEnv(GRAPH, max_turns=MAX_TURNS, opponent=SlippingSolver())
+
+
+def training_lists() -> Iterator[Task]:
+    """The lists that GRPO trains on."""
+    return lists(1000, 400)
+
+
+def cloned_pages() -> list[Task]:
+    """The demonstrations: an observation, and the operation that answers it."""
+    sessions = [play(task, fixed_schedule, NOISE, MAX_TURNS) for task in lists(0, DEMONSTRATED)]
+    pages = [page for session in sessions for page in session.pages]
+    return [Task(f"page {i}", page, operation) for i, (page, operation) in enumerate(pages)]
+
+
+def operation_of(page: Task) -> Sequence[str]:
+    """The demonstrated operation."""
+    return [str(page.reference_answer)]
+
+
+def pieces(pages: Sequence[Task]) -> Iterator[str]:
+    """Texts that are one token of the toy model: operations, and what follows a colon."""
+    for page in pages:
+        yield str(page.reference_answer)
+        for line in str(page.prompt).splitlines():
+            node, colon, rest = line.partition(":")
+            made_by = node.partition(" = ")[2]
+            yield from filter(None, (made_by, colon + rest))
+
+
+def save_model(folder: Path, steps: int = 300) -> Path:
+    """Clone the demonstrations, and return the folder of the model."""
+    pages = cloned_pages()
+    return train_tiny_lm(folder, pages, operation_of, steps=steps, tags=pieces(pages))
+
+
+def recipe(model: Path, seed: int = 0) -> Recipe:
+    """GRPO of the policy; the solver is the opponent, which is not trained."""
+    return Recipe(
+        policy=CausalLM(str(model), max_new_tokens=8, tokens_per_microbatch=16384),
+        env=ENV,
+        tasks=FromFunction(training_lists),
+        eval_tasks=0,
+        method=replace(grpo(kl_coef=0.0), sampler=GroupSampler(8, FreshContext())),
+        max_steps=STEPS,
+        prompts_per_step=8,
+        learning_rate=1e-3,
+        seed=seed,
+    )
+
+
+RECIPE = recipe(MODEL)
+
+
+def scripted_rows() -> Iterator[dict[str, object]]:
+    """The schedules on the test lists."""
+    for name, schedule in {"fixed schedule": fixed_schedule, "by errors": by_errors}.items():
+        sessions = [play(task, schedule) for task in TEST]
+        calls = fmean(session.calls for session in sessions)
+        yield {"arm": name, "sorted": fmean(x.reward for x in sessions), "calls": calls}
+
+
+def learned_rows(model: Path, seed: int) -> Iterator[dict[str, object]]:
+    """The clone, and the clone after GRPO, on the test lists."""
+    learner = Learner(recipe(model, seed))
+    for step in range(STEPS + 1):
+        if step:
+            learner.step()
+        if step in (0, STEPS):
+            terms = mean_terms(
+                learner.policy, ENV, TEST, attempts=2, seed=seed, turn_strategy=FreshContext()
+            )
+            arm = "after GRPO" if step else "clone"
+            row = {"arm": arm, "seed": seed, "sorted": terms["reward"]}
+            yield {**row, "calls": terms["solver_calls"], "illegal": terms.get("illegal", 0.0)}
+
+
+def main(
+    folder: Annotated[Path, typer.Argument(help="Receives results.jsonl.")],
+    seeds: Annotated[int, typer.Argument(help="Number of seeds.")] = 1,
+) -> None:
+    """Print and append a line for each arm."""
+    if not MODEL.is_dir():
+        save_model(MODEL.parent)
+    folder.mkdir(parents=True, exist_ok=True)
+    rows = (row for seed in range(seeds) for row in learned_rows(MODEL, seed))
+    for row in [*scripted_rows()]:
+        _write(folder, row)
+    for row in rows:
+        _write(folder, row)
+
+
+def _write(folder: Path, row: dict[str, object]) -> None:
+    print_line(json.dumps(row))
+    with (folder / "results.jsonl").open("a") as file:
+        file.write(f"{json.dumps(row)}\n")
+
+
+if __name__ == "__main__":
+    typer.run(main)
