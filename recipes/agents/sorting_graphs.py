@@ -19,11 +19,11 @@ from grupo.envs.thoughts import Sorting, ThoughtGraph, numerical
 from grupo.envs.thoughts.sorting import BRACKETS, shown
 
 NUMBERS = 16  # numbers to sort
-CALLS = 12  # replies of the solver in a session
+CALLS = 6  # replies of the solver in a session
 NODE = re.compile(
     r"(\d+)(?: = (\w+)((?: \d+)+))?: (\w+) of (\d+) items(?:, (\d+) errors)?(?:, (\d+) ref\w+)?"
 )
-GRAPH = ThoughtGraph(parts=4, max_nodes=14, max_calls=CALLS)
+GRAPH = ThoughtGraph(parts=2, max_nodes=8, max_calls=CALLS)
 SORTING = Sorting()
 
 
@@ -32,8 +32,8 @@ class SlippingSolver:
     """Sorts, merges and corrects lists of numbers, with slips: the opponent of the policy.
 
     A slip exchanges two neighbours. A list of n numbers is sorted with a slip at each of its n - 1
-    neighbours with probability n / 40, a merge has one with probability 1/5, and a correction puts
-    one number in its place with probability 1/2.
+    neighbours with probability n / 80, a merge has one with probability 1/5, and a correction puts
+    one number in its place with probability 4 / n.
     """
 
     def __call__(self, observation: Observation, rng: random.Random) -> str:
@@ -41,13 +41,13 @@ class SlippingSolver:
         given = [list(SORTING.read(f"[{text}]")) for text in BRACKETS.findall(prompt)]
         if prompt.startswith("Sort"):
             numbers = sorted(given[0], key=numerical)
-            slips = sum(rng.random() < len(numbers) / 40 for _ in numbers[1:])
+            slips = sum(rng.random() < len(numbers) / 80 for _ in numbers[1:])
         elif prompt.startswith("Merge"):
             numbers = list(merge(*given, key=numerical))
             slips = rng.random() < 0.2
         else:
             numbers, slips = given[1], 0
-            if rng.random() < 0.5:
+            if rng.random() < 4 / len(numbers):
                 correct_one(numbers)
         for _ in range(slips):
             place = rng.randrange(len(numbers) - 1)
@@ -104,7 +104,7 @@ def fixed_schedule(nodes: Sequence[Node]) -> str:
 
     With `CALLS` calls, the whole list is refined once.
     """
-    return _next_operation(nodes, lambda node: node.size <= NUMBERS // 4 and not node.refinements)
+    return _next_operation(nodes, lambda node: node.size < NUMBERS and not node.refinements)
 
 
 def by_errors(nodes: Sequence[Node]) -> str:
@@ -167,7 +167,7 @@ class Session(NamedTuple):
 
 
 def play(
-    task: Task, policy: Callable[[Sequence[Node]], str], noise: float = 0.0, max_turns: int = 24
+    task: Task, policy: Callable[[Sequence[Node]], str], noise: float = 0.0, max_turns: int = 14
 ) -> Session:
     """A session of a scripted policy, which names a random operation with probability `noise`."""
     game = VersusOpponent(GRAPH, SlippingSolver())()

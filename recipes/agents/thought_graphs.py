@@ -34,9 +34,9 @@ from grupo.training.learner import Learner
 from grupo.util.console import print_line
 from grupo.util.user_paths import models_dir
 
-NOISE = 0.3  # share of random operations in the demonstrations
-DEMONSTRATED = 300  # sessions that the toy model clones
-MAX_TURNS = 24
+NOISE = 0.15  # share of random operations in the demonstrations
+DEMONSTRATED = 200  # sessions that the toy model clones
+MAX_TURNS = 14
 STEPS = 40
 TEST = tuple(lists(10_000, 64))
 MODEL = models_dir() / "thought_graphs" / "model"

@@ -16,7 +16,7 @@ class IllegalOperationError(ValueError):
 
 
 @dataclass(frozen=True)
-class Node:
+class ThoughtNode:
     """A problem, or a thought about one.
 
     Args:
@@ -56,27 +56,27 @@ class Graph:
         next_number: Number of the next node.
     """
 
-    nodes: tuple[Node, ...]
+    nodes: tuple[ThoughtNode, ...]
     max_nodes: int
     next_number: int = 2
 
     @classmethod
     def of_items(cls, count: int, max_nodes: int) -> "Graph":
         """The graph of a whole problem of `count` items, without thoughts."""
-        return cls((Node(1, tuple(range(count))),), max_nodes)
+        return cls((ThoughtNode(1, tuple(range(count))),), max_nodes)
 
     @property
-    def whole(self) -> Node:
+    def whole(self) -> ThoughtNode:
         """The whole problem."""
         return self.nodes[0]
 
     @property
-    def solution(self) -> Node | None:
+    def solution(self) -> ThoughtNode | None:
         """The first thought about all items without errors; None if there is none."""
         thoughts = (node for node in self.nodes if node.answer is not None and not node.errors)
         return next((node for node in thoughts if set(node.items) == set(self.whole.items)), None)
 
-    def node(self, number: int) -> Node:
+    def node(self, number: int) -> ThoughtNode:
         """The node of a number; raises `IllegalOperationError` if there is none."""
         for node in self.nodes:
             if node.number == number:
@@ -84,14 +84,14 @@ class Graph:
         known = ", ".join(str(node.number) for node in self.nodes)
         raise IllegalOperationError(f"there is no node {number}, only {known}")
 
-    def problem(self, number: int) -> Node:
+    def problem(self, number: int) -> ThoughtNode:
         """The problem of a number; raises if the node is none, or is a thought."""
         node = self.node(number)
         if node.answer is not None:
             raise IllegalOperationError(f"node {number} is a thought, and a problem is needed")
         return node
 
-    def thought(self, number: int) -> Node:
+    def thought(self, number: int) -> ThoughtNode:
         """The thought of a number; raises if the node is none, or is a problem."""
         node = self.node(number)
         if node.answer is None:
@@ -100,7 +100,7 @@ class Graph:
             )
         return node
 
-    def parts(self, numbers: Sequence[int]) -> Sequence[Node]:
+    def parts(self, numbers: Sequence[int]) -> Sequence[ThoughtNode]:
         """The thoughts that a merge joins; raises for fewer than two, or for a common item."""
         thoughts = [self.thought(number) for number in numbers]
         if len(thoughts) < 2:
@@ -158,5 +158,5 @@ class Graph:
     def _with_node(
         self, made_by: str, items: tuple[int, ...], answer: Answer | None = None, errors: int = 0
     ) -> "Graph":
-        node = Node(self.next_number, items, made_by, answer, errors)
+        node = ThoughtNode(self.next_number, items, made_by, answer, errors)
         return replace(self, nodes=(*self.nodes, node), next_number=self.next_number + 1)
