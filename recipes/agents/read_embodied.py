@@ -18,7 +18,6 @@ python recipes/agents/read_embodied.py FOLDER [SEEDS]    # appends to FOLDER/res
 import json
 import random
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -43,7 +42,8 @@ from grupo.util.console import print_line
 RIGHT = 0.5  # share of best actions among those of the planner that are not random
 VERDICT = 0.65  # probability that the planner's judgement of its own action is right
 MOST = 3  # revisions of an action
-STEPS = 60  # updates of the critic
+STEPS = 50  # updates of the critic
+ATTEMPTS = 4  # sessions from each start
 HEAD = OwnModelHead("value", initial_value=-0.5)
 ENV = MultiTurn(Corridor, max_turns=64)
 FRESH = FreshContext()
@@ -67,7 +67,7 @@ def critic(head: FeatureHead = HEAD) -> Method:
         head: Predicts the return from the page and the actions of earlier robots.
     """
     return Method(
-        sampler=GroupSampler(8, FRESH), advantage=GAE(1.0, 1.0, head), loss=OutcomeValueLoss()
+        sampler=GroupSampler(4, FRESH), advantage=GAE(1.0, 1.0, head), loss=OutcomeValueLoss()
     )
 
 
@@ -115,7 +115,7 @@ def save_model(folder: Path, steps: int = 400) -> Path:
     """Clone the planner, and return the folder of the model."""
     tasks = demonstrations()
     lines = {f"{line}\n" for task in tasks for line in page_lines(task)}
-    return train_tiny_lm(folder, tasks, replies, steps=steps, tags=lines)
+    return train_tiny_lm(folder, tasks, replies, steps=steps, tasks_per_step=256, tags=lines)
 
 
 def page_lines(task: Task) -> Sequence[str]:
@@ -141,7 +141,7 @@ def recipe(model: Path, seed: int = 0) -> Recipe:
 
 def rows(model: Path, seed: int, steps: int = STEPS) -> Iterator[dict[str, object]]:
     """The arms of a seed: rounds, arrivals, responses for an action, and counts of strategies."""
-    learner = Learner(replace(recipe(model, seed), max_steps=steps))
+    learner = Learner(recipe(model, seed))
     for _ in range(steps):
         learner.step()
     tasks = list(starts())
@@ -150,10 +150,10 @@ def rows(model: Path, seed: int, steps: int = STEPS) -> Iterator[dict[str, objec
         before = sum(actor.generated_tokens.values())
         with count_external_usage() as usage:
             terms = mean_terms(
-                learner.policy, ENV, tasks, attempts=8, seed=seed, turn_strategy=strategy
+                learner.policy, ENV, tasks, attempts=ATTEMPTS, seed=seed, turn_strategy=strategy
             )
         generated = sum(actor.generated_tokens.values()) - before
-        executed = terms["turns"] * len(tasks) * 8
+        executed = terms["turns"] * len(tasks) * ATTEMPTS
         row = {"arm": arm, "seed": seed, "rounds": terms["rounds"], "arrived": terms["arrived"]}
         yield {**row, "tokens_per_action": generated / executed, **usage}
 

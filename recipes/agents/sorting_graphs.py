@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from grupo.core.component import component
 from grupo.core.types import Observation, Task
-from grupo.envs.game_session import VersusOpponent
+from grupo.envs.game_session import Opponent, VersusOpponent
 from grupo.envs.thoughts import Sorting, ThoughtGraph, numerical
 from grupo.envs.thoughts.sorting import BRACKETS, shown
 
@@ -100,11 +100,11 @@ def nodes_in(observation: Observation) -> list[Node]:
 
 
 def fixed_schedule(nodes: Sequence[Node]) -> str:
-    """Split, solve each part, refine each thought of a part once, merge in pairs, refine the end.
+    """Split, solve each part, refine each thought once, merge in pairs, and refine the whole list.
 
     With `CALLS` calls, the whole list is refined once.
     """
-    return _next_operation(nodes, lambda node: node.size < NUMBERS and not node.refinements)
+    return _next_operation(nodes, lambda node: not node.refinements and node.size < nodes[0].size)
 
 
 def by_errors(nodes: Sequence[Node]) -> str:
@@ -144,11 +144,11 @@ def any_operation(nodes: Sequence[Node], rng: random.Random) -> str:
     return rng.choice([*operations, *(f"merge {a} {b}" for a, b in pairwise(thoughts))])
 
 
-def lists(first: int, count: int) -> Iterator[Task]:
+def lists(first: int, count: int, length: int = NUMBERS) -> Iterator[Task]:
     """Tasks: lists of numbers below 100."""
     for number in range(first, first + count):
         rng = random.Random(f"list {number}")
-        items = [str(rng.randrange(100)) for _ in range(NUMBERS)]
+        items = [str(rng.randrange(100)) for _ in range(length)]
         yield Task(f"list {number}", "Sort the list.", columns={"items": items})
 
 
@@ -159,26 +159,43 @@ class Session(NamedTuple):
         pages: The observations, with the operation that answered each.
         reward: 1 if the list was sorted.
         calls: Replies of the solver.
+        end: The last observation.
     """
 
     pages: list[tuple[str, str]]
     reward: float
     calls: float
+    end: str
 
 
 def play(
-    task: Task, policy: Callable[[Sequence[Node]], str], noise: float = 0.0, max_turns: int = 14
+    task: Task,
+    policy: Callable[[Sequence[Node]], str],
+    *,
+    noise: float = 0.0,
+    max_turns: int = 14,
+    graph: ThoughtGraph = GRAPH,
+    solver: Opponent = SlippingSolver(),
 ) -> Session:
-    """A session of a scripted policy, which names a random operation with probability `noise`."""
-    game = VersusOpponent(GRAPH, SlippingSolver())()
+    """A session of a scripted policy.
+
+    Args:
+        task: The list.
+        policy: Names an operation.
+        noise: Probability of a random operation instead.
+        max_turns: Largest number of operations.
+        graph: The environment.
+        solver: Carries the operations out.
+    """
+    game = VersusOpponent(graph, solver)()
     rng = random.Random(f"noise {task.key}")
     result = game.reset(task)
-    session = Session([], 0.0, 0.0)
-    while not result.done and len(session.pages) < max_turns:
+    pages, reward, calls = [], 0.0, 0.0
+    while not result.done and len(pages) < max_turns:
         nodes = nodes_in(result.observation)
         operation = any_operation(nodes, rng) if rng.random() < noise else policy(nodes)
-        session.pages.append((str(result.observation), operation))
+        pages.append((str(result.observation), operation))
         result = game.step(operation)
-        calls = session.calls + result.counts.get("solver_calls", 0.0)
-        session = session._replace(reward=session.reward + result.reward, calls=calls)
-    return session
+        reward += result.reward
+        calls += result.counts.get("solver_calls", 0.0)
+    return Session(pages, reward, calls, str(result.observation))

@@ -4,6 +4,7 @@ import asyncio
 
 import pytest
 
+from grupo.config.validate import check_component_tasks
 from grupo.core.types import Task
 from grupo.envs import MultiplayerEnv
 from grupo.envs.game_session import VersusOpponent
@@ -175,9 +176,11 @@ def test_both_seats_are_rewarded_and_trained_on_by_default():
 
 
 @pytest.mark.parametrize("items", [None, [], "3 1 2"])
-def test_a_task_without_items_fails_with_a_message(items):
+def test_a_task_without_items_is_refused_before_the_run(items):
+    env = MultiplayerEnv(ThoughtGraph())
+    check_component_tasks(env, [sort_task()])
     with pytest.raises(ConfigError, match=r"Allowed: a column `items` with a list of at least one"):
-        session(items=items)
+        check_component_tasks(env, [sort_task(), sort_task(items)])
 
 
 @pytest.mark.parametrize(

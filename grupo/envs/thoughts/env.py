@@ -1,6 +1,7 @@
 """ARIES: a policy steers a graph of thoughts. Gimenes et al., 2025, arXiv:2502.21208."""
 
 import re
+from collections.abc import Sequence
 from typing import Annotated, NamedTuple
 
 from annotated_types import Ge
@@ -50,6 +51,11 @@ class ThoughtGraph:
     parts: TwoOrMore = 4
     max_nodes: TwoOrMore = 32
     max_calls: PositiveInt = 16
+
+    def validate_tasks(self, tasks: Sequence[Task]) -> None:
+        """Raise `ConfigError` for the first task without items."""
+        for task in tasks:
+            self.problem.items(task)
 
     def __call__(self) -> "_Session":
         return _Session(self)
@@ -139,7 +145,7 @@ class _Session:
         if call.refined:
             self.graph = self.graph.refined(call.refined, answer, errors)
         else:
-            self.graph = self.graph.with_thought(call.made_by, call.items, answer, errors)
+            self.graph = self.graph.with_node(call.made_by, call.items, answer, errors)
         self.calls += 1
         self.call = None
         is_solved = self.graph.solution is not None

@@ -131,14 +131,15 @@ class Graph:
         bounds = [i * len(node.items) // count for i in range(count + 1)]
         graph = self
         for start, end in pairwise(bounds):
-            graph = graph._with_node(made_by, node.items[start:end])
+            graph = graph.with_node(made_by, node.items[start:end])
         return graph
 
-    def with_thought(
-        self, made_by: str, items: tuple[int, ...], answer: Answer, errors: int
+    def with_node(
+        self, made_by: str, items: tuple[int, ...], answer: Answer | None = None, errors: int = 0
     ) -> "Graph":
-        """The graph with one thought more."""
-        return self._with_node(made_by, items, answer, errors)
+        """The graph with one node more: a thought, or a problem if it has no answer."""
+        node = ThoughtNode(self.next_number, items, made_by, answer, errors)
+        return replace(self, nodes=(*self.nodes, node), next_number=self.next_number + 1)
 
     def refined(self, number: int, answer: Answer, errors: int) -> "Graph":
         """The graph in which a thought has another answer, unless that one has more errors."""
@@ -154,9 +155,3 @@ class Graph:
         if node is self.whole:
             raise IllegalOperationError("node 1 is the whole problem and cannot be dropped")
         return replace(self, nodes=tuple(other for other in self.nodes if other is not node))
-
-    def _with_node(
-        self, made_by: str, items: tuple[int, ...], answer: Answer | None = None, errors: int = 0
-    ) -> "Graph":
-        node = ThoughtNode(self.next_number, items, made_by, answer, errors)
-        return replace(self, nodes=(*self.nodes, node), next_number=self.next_number + 1)
