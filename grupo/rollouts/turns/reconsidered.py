@@ -1,4 +1,4 @@
-"""A critic sends actions back before they are executed. Zhang et al., 2024, arXiv:2405.14314."""
+"""ReAd: a critic sends actions back before execution. Zhang et al., 2024, arXiv:2405.14314."""
 
 from dataclasses import replace
 
