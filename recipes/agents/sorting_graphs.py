@@ -112,6 +112,16 @@ def by_errors(nodes: Sequence[Node]) -> str:
     return _next_operation(nodes, lambda node: node.errors > 0)
 
 
+class AtRandom:
+    """A schedule that refines a thought with probability 1/2, again and again."""
+
+    def __init__(self, rng: random.Random) -> None:
+        self.rng = rng
+
+    def __call__(self, nodes: Sequence[Node]) -> str:
+        return _next_operation(nodes, lambda node: self.rng.random() < 0.5)
+
+
 def _next_operation(nodes: Sequence[Node], is_refined: Callable[[Node], bool]) -> str:
     """The next operation of a schedule.
 

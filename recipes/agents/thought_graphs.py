@@ -30,6 +30,7 @@ from typing import Annotated
 import typer
 from sorting_graphs import (
     GRAPH,
+    AtRandom,
     SlippingSolver,
     by_errors,
     fixed_schedule,
@@ -54,7 +55,7 @@ from grupo.util.console import print_line
 from grupo.util.event_loop import run_coroutine
 from grupo.util.user_paths import models_dir
 
-NOISE = 0.15  # share of random operations in the demonstrations
+NOISE = 0.1  # share of random operations in the demonstrations
 DEMONSTRATED = 400  # sessions that the toy model clones
 MAX_TURNS = 14
 STEPS = 60
@@ -72,7 +73,8 @@ def training_lists() -> Iterator[Task]:
 def cloned_pages() -> list[Task]:
     """The demonstrations: an observation, and the operation that answers it."""
     tasks = lists(0, DEMONSTRATED)
-    sessions = [play(task, fixed_schedule, noise=NOISE, max_turns=MAX_TURNS) for task in tasks]
+    policy = AtRandom(random.Random("demonstrations"))
+    sessions = [play(task, policy, noise=NOISE, max_turns=MAX_TURNS) for task in tasks]
     pages = [page for session in sessions for page in session.pages]
     return [Task(f"page {i}", page, operation) for i, (page, operation) in enumerate(pages)]
 
@@ -92,7 +94,7 @@ def pieces(pages: Sequence[Task]) -> Iterator[str]:
             yield from filter(None, (made_by, colon + rest))
 
 
-def save_model(folder: Path, steps: int = 400) -> Path:
+def save_model(folder: Path, steps: int = 200) -> Path:
     """Clone the demonstrations, and return the folder of the model."""
     pages = cloned_pages()
     return train_tiny_lm(
@@ -110,7 +112,7 @@ def recipe(model: Path, seed: int = 0) -> Recipe:
         method=replace(grpo(kl_coef=0.0), sampler=GroupSampler(8, FreshContext())),
         max_steps=STEPS,
         prompts_per_step=12,
-        learning_rate=5e-4,
+        learning_rate=1e-3,
         seed=seed,
     )
 
