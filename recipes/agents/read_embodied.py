@@ -6,10 +6,10 @@ to its own proposal with "yes" or "no", right with probability 0.65, and that pr
 action when asked again. The planner is frozen; a value head with a model of its own is regressed on
 the returns of its sessions.
 
-The table, named before the first run: rounds to the goal (15 where it is not reached) and responses
-of the planner for each action that is executed, over all starts. Arms: the planner alone; its
+The table, named before the first run: rounds to the goal (15 where it is not reached) and tokens of
+the planner for each action that is executed, over all starts. Arms: the planner alone; its
 self-reflection, with at most 3 revisions; the critic, with at most 3 revisions and the threshold 0.
-The claim is that the critic needs fewer rounds than self-reflection, and fewer responses. Budget: 4
+The claim is that the critic needs fewer rounds than self-reflection, and fewer tokens. Budget: 4
 minutes of a core for a seed.
 
 python recipes/agents/read_embodied.py FOLDER [SEEDS]    # appends to FOLDER/results.jsonl
@@ -19,6 +19,7 @@ import json
 import random
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from statistics import fmean
 from typing import Annotated
 
 import typer
@@ -31,19 +32,21 @@ from grupo.core.aux_heads import FeatureHead, OwnModelHead
 from grupo.core.interfaces import TurnStrategy
 from grupo.core.usage import count_external_usage
 from grupo.envs import MultiTurn
-from grupo.evidence.claims.tiny_lm import mean_terms, train_tiny_lm
+from grupo.evidence.claims.tiny_lm import train_tiny_lm
 from grupo.method import Method
+from grupo.rollouts.evaluate import run_rollouts
 from grupo.rollouts.samplers import GroupSampler
 from grupo.rollouts.turns import FreshContext, Reconsidered, Revised
 from grupo.tasks import FromFunction
 from grupo.training.learner import Learner
 from grupo.util.console import print_line
+from grupo.util.rng import derive_key
 
 RIGHT = 0.5  # share of best actions among those of the planner that are not random
 VERDICT = 0.65  # probability that the planner's judgement of its own action is right
 MOST = 3  # revisions of an action
-STEPS = 50  # updates of the critic
-ATTEMPTS = 4  # sessions from each start
+STEPS = 30  # updates of the critic
+ATTEMPTS = 2  # sessions from each start
 HEAD = OwnModelHead("value", initial_value=-0.5)
 ENV = MultiTurn(Corridor, max_turns=64)
 FRESH = FreshContext()
@@ -111,7 +114,7 @@ def replies(task: Task) -> Sequence[str]:
     return [str(task.reference_answer)]
 
 
-def save_model(folder: Path, steps: int = 400) -> Path:
+def save_model(folder: Path, steps: int = 300) -> Path:
     """Clone the planner, and return the folder of the model."""
     tasks = demonstrations()
     lines = {f"{line}\n" for task in tasks for line in page_lines(task)}
@@ -140,22 +143,20 @@ def recipe(model: Path, seed: int = 0) -> Recipe:
 
 
 def rows(model: Path, seed: int, steps: int = STEPS) -> Iterator[dict[str, object]]:
-    """The arms of a seed: rounds, arrivals, responses for an action, and counts of strategies."""
+    """The arms of a seed: rounds, arrivals, tokens for an action, and counts of strategies."""
     learner = Learner(recipe(model, seed))
     for _ in range(steps):
         learner.step()
     tasks = list(starts())
     for arm, strategy in STRATEGIES.items():
-        actor = learner.policy.actor(seed)
-        before = sum(actor.generated_tokens.values())
+        actor = learner.policy.actor(derive_key(seed, "arms"))
         with count_external_usage() as usage:
-            terms = mean_terms(
-                learner.policy, ENV, tasks, attempts=ATTEMPTS, seed=seed, turn_strategy=strategy
-            )
-        generated = sum(actor.generated_tokens.values()) - before
-        executed = terms["turns"] * len(tasks) * ATTEMPTS
-        row = {"arm": arm, "seed": seed, "rounds": terms["rounds"], "arrived": terms["arrived"]}
-        yield {**row, "tokens_per_action": generated / executed, **usage}
+            groups = run_rollouts(actor, ENV, tasks, ATTEMPTS, strategy)
+        terms = [rollout.reward_terms for group in groups for rollout in group.rollouts]
+        row = {name: fmean(of[name] for of in terms) for name in ("rounds", "arrived")}
+        generated = sum(actor.generated_tokens.values())
+        per_action = generated / sum(of["turns"] for of in terms)
+        yield {"arm": arm, "seed": seed, **row, "tokens_per_action": per_action, **usage}
 
 
 def main(
