@@ -45,8 +45,8 @@ from grupo.util.rng import derive_key
 RIGHT = 0.5  # share of best actions among those of the planner that are not random
 VERDICT = 0.65  # probability that the planner's judgement of its own action is right
 MOST = 3  # revisions of an action
-STEPS = 30  # updates of the critic
-ATTEMPTS = 2  # sessions from each start
+STEPS = 50  # updates of the critic
+ATTEMPTS = 4  # sessions from each start
 HEAD = OwnModelHead("value", initial_value=-0.5)
 ENV = MultiTurn(Corridor, max_turns=64)
 FRESH = FreshContext()

@@ -1,8 +1,8 @@
 """ARIES: GRPO of a policy that steers a graph of thoughts. Gimenes et al., arXiv:2502.21208.
 
-The task, the solver and the schedules are those of `sorting_graphs.py`. A toy model clones the
-fixed schedule, with random operations among it, and is then trained by GRPO; the solver stays as
-it is.
+The task, the solver and the schedules are those of `sorting_graphs.py`. A toy model clones a
+schedule that refines at random, with other random operations among it, and is then trained by GRPO;
+the solver stays as it is. The first runs cloned the fixed schedule, see docs/agents.md.
 
 The table, named before the first run: lists sorted, among 64 that no training has seen, with at
 most 12 calls of the solver in each session. Arms: the fixed schedule; the schedule that refines
