@@ -86,6 +86,8 @@ def test_a_vote_shows_its_attempts(grupo):
         (["--strategy", "Vot(3)"], "Did you mean 'Vote'?"),
         (["--strategy", "BestOf(2, ByHead('score'))"], "the policy has no head 'score'"),
         (["--strategy", "StepBeam('scores')"], "the policy has no head 'scores'"),
+        (["--strategy", "Reconsidered('worth')"], "the policy has no head 'worth'"),
+        (["--strategy", "Reconsidered(threshold=1e999)"], "Reconsidered.threshold: inf. Allowed"),
         (["--strategy", "ValueGuided((('value', 1.0),))"], "the policy has no head 'value'"),
         (["--strategy", "MonteCarlo(6, 3, 5, 16)"], "may have 80 tokens in 5 steps of 16"),
         (["--strategy", "GroupThink(0)"], "GroupThink.n: 0. Allowed: 1 to 10000."),

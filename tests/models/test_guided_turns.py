@@ -8,10 +8,11 @@ import torch
 
 from grupo.core.aux_heads import LinearHead
 from grupo.core.interfaces import single_response
+from grupo.core.private_turns import record_private_turns
 from grupo.core.types import Rollout, Task
 from grupo.inference.sampling_params import Sampling
 from grupo.rollouts.samplers import GroupSampler, TreePairs
-from grupo.rollouts.turns import StepBeam, ValueGuided
+from grupo.rollouts.turns import Reconsidered, StepBeam, ValueGuided
 from grupo.training.update.collate import collate
 from grupo.util.errors import ConfigError
 from grupo.util.event_loop import run_coroutine as run
@@ -66,14 +67,14 @@ def test_all_tokens_and_a_large_beta_are_the_policy(policy):
 
 def test_a_context_without_room_gets_an_empty_response(policy):
     question = "x" * CONTEXT
-    for strategy in (ValueGuided(), StepBeam(width=1, expand=2)):
+    for strategy in (ValueGuided(), StepBeam(width=1, expand=2), Reconsidered()):
         guided = run(strategy(policy.actor(3), Rollout(), question))
         plain = run(single_response(policy.actor(3), Rollout(), question))
         assert guided.last_response.items == plain.last_response.items == ()
 
 
 def test_head_that_the_policy_has_not_is_named(policy):
-    for strategy in (ValueGuided((("valu", 1.0),)), StepBeam("valu")):
+    for strategy in (ValueGuided((("valu", 1.0),)), StepBeam("valu"), Reconsidered("valu")):
         with pytest.raises(ConfigError, match=r"head: 'valu' is no auxiliary head.*value"):
             run(strategy(policy.actor(3), Rollout(), QUESTION))
 
@@ -110,3 +111,15 @@ def test_siblings_are_trained_in_the_context_in_which_they_were_sampled(llama):
     torch.testing.assert_close(logp[batch.mask], batch.old_logp[batch.mask], atol=1e-4, rtol=0)
     trained = batch.mask.sum(1).tolist()
     assert [n > 0 for n in trained] == [True] * len(group.rollouts)
+
+
+def test_reconsidered_action_has_the_largest_advantage_of_those_that_it_compares(policy):
+    strategy = Reconsidered(threshold=1e6, most=4, ask="{task}{answer}{advantage}")
+    actor = policy.actor(3).with_stop(max_new_tokens=3)
+    with record_private_turns() as private:
+        rollout = run(strategy(actor, Rollout(), QUESTION))
+    before = run(actor.predict_head(actor.truncate(rollout, 0), "value"))
+    behind = run(actor.predict_head(actor.truncate(rollout, 2), "value"))
+    advantages = [float(turn.label.rpartition(" ")[2]) for turn in private]
+    assert len(advantages) == 5
+    assert behind - before == pytest.approx(max(advantages), abs=0.006)

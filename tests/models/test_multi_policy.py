@@ -11,7 +11,7 @@ from grupo.algo.losses import KL, Clip
 from grupo.config.validate import check_recipe
 from grupo.core.reference_update import ReferenceUpdate
 from grupo.core.types import Group, Rollout, Task
-from grupo.envs import RewardTerm, SingleTurn
+from grupo.envs import MultiplayerEnv, RewardTerm, SingleTurn, StepResult
 from grupo.method import Method
 from grupo.models.base import AuxModel
 from grupo.models.causal_lm import CausalLM
@@ -19,7 +19,8 @@ from grupo.models.lora import Lora
 from grupo.models.multi_policy_spec import MultiPolicy, RolePolicy
 from grupo.recipe import Recipe
 from grupo.rewards import ExactMatch
-from grupo.rollouts.samplers import GroupSampler, with_self_hints
+from grupo.rollouts.samplers import GroupSampler, SelfPlay, with_self_hints
+from grupo.rollouts.turns import FreshContext
 from grupo.tasks import FromFunction
 from grupo.training.update.collate import collate
 from grupo.training.update.gradients import accumulate_gradients
@@ -108,6 +109,35 @@ def test_each_policy_learns_from_its_rows_only(spec):
         assert norms[other] == 0
         for p in policy.parameters():
             p.grad = None
+
+
+class Alternating:
+    """A game of four moves for two players in turn."""
+
+    def reset(self, task):
+        self.moves = 0
+        return StepResult("0")
+
+    def step(self, text):
+        self.moves += 1
+        done = self.moves == 4
+        return StepResult(str(self.moves), done=done, next_player=self.moves % 2)
+
+
+def test_a_frozen_role_plays_its_seat_and_gets_no_gradient(spec):
+    policy = spec.build()
+    actor = policy.actor(3)
+    roles = {"roles": ("", "hinter"), "frozen": ("hinter",)}
+    sampler = SelfPlay(2, turn_strategy=FreshContext(), **roles)
+    group = run_coroutine(sampler(Task("t", ""), MultiplayerEnv(Alternating).open(), actor))
+    assert [rollout.role for rollout in group.rollouts] == ["", ""]
+    assert [len(rollout.contexts) for rollout in group.rollouts] == [2, 2]
+    assert actor.generated_tokens["hinter"] > 0
+    rollouts = [context for rollout in group.rollouts for context in rollout.contexts]
+    accumulate_gradients(policy, Method(loss=Clip()), batch_of(policy, rollouts))
+    norms = gradient_norms(policy)
+    assert norms[""] > 0
+    assert norms["hinter"] == 0
 
 
 def test_gradient_of_each_policy_is_the_one_it_has_alone(spec):

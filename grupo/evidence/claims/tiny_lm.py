@@ -32,15 +32,17 @@ def demonstration_recipe(
     solve: Callable[[Task], Sequence[str]],
     *,
     steps: int,
+    tasks_per_step: int = 32,
     seed: int = 0,
 ) -> Recipe:
-    """Supervised fine-tuning on demonstrations, 32 tasks a step.
+    """Supervised fine-tuning on demonstrations.
 
     Args:
         model: The folder of the model.
         tasks: The tasks.
         solve: Returns the demonstrations of a task.
         steps: Number of steps.
+        tasks_per_step: Number of tasks of a step.
         seed: Seed of the run.
     """
     return Recipe(
@@ -55,7 +57,7 @@ def demonstration_recipe(
             aggregation=token_mean,
         ),
         max_steps=steps,
-        prompts_per_step=32,
+        prompts_per_step=tasks_per_step,
         learning_rate=Warmup(0.05, Cosine(5e-3, 5e-4)),
         seed=seed,
     )
@@ -67,6 +69,7 @@ def train_tiny_lm(
     solve: Callable[[Task], Sequence[str]],
     *,
     steps: int,
+    tasks_per_step: int = 32,
     texts: Iterable[str] = (),
     tags: Iterable[str] = (),
 ) -> Path:
@@ -77,12 +80,16 @@ def train_tiny_lm(
         tasks: The tasks.
         solve: Returns the demonstrations of a task.
         steps: Number of steps.
+        tasks_per_step: Number of tasks of a step.
         texts: Texts whose words the tokenizer knows besides those of tasks and demonstrations.
         tags: Texts that are one token each.
     """
     own = [text for task in tasks for text in (str(task.prompt), *solve(task))]
     TINY.save_untrained(folder / "start", word_tokenizer([*own, *texts], tags))
-    learner = trained(demonstration_recipe(folder / "start", tasks, solve, steps=steps))
+    recipe = demonstration_recipe(
+        folder / "start", tasks, solve, steps=steps, tasks_per_step=tasks_per_step
+    )
+    learner = trained(recipe)
     learner.policy.export(folder / "model")
     return folder / "model"
 

@@ -6,9 +6,11 @@ from grupo.rollouts.turns.analogies import Analogies
 from grupo.rollouts.turns.best_of import BestOf, Vote
 from grupo.rollouts.turns.chunked_thinking import ChunkedThinking
 from grupo.rollouts.turns.forced_start import ForcedStart
+from grupo.rollouts.turns.fresh_context import FreshContext
 from grupo.rollouts.turns.group_think import GroupThink
 from grupo.rollouts.turns.lent_thought import LentThought
 from grupo.rollouts.turns.monte_carlo import MonteCarlo
+from grupo.rollouts.turns.reconsidered import Reconsidered
 from grupo.rollouts.turns.remembered import Remembered
 from grupo.rollouts.turns.revised import Revised
 from grupo.rollouts.turns.shown import Shown
@@ -26,9 +28,11 @@ __all__ = [
     "BestOf",
     "ChunkedThinking",
     "ForcedStart",
+    "FreshContext",
     "GroupThink",
     "LentThought",
     "MonteCarlo",
+    "Reconsidered",
     "Remembered",
     "Revised",
     "Shown",

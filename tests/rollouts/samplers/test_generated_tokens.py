@@ -92,6 +92,7 @@ from grupo.rollouts.turns import (
     BestOf,
     ChunkedThinking,
     ForcedStart,
+    FreshContext,
     LentThought,
     MonteCarlo,
     Remembered,
@@ -137,6 +138,7 @@ TURN_STRATEGIES = {
     "BestOf": GroupSampler(2, BestOf(2)),
     "ChunkedThinking": GroupSampler(2, ChunkedThinking(6, 1, 2, 3)),
     "ForcedStart": GroupSampler(2, ForcedStart(",")),
+    "FreshContext": GroupSampler(2, FreshContext()),
     "LentThought": GroupSampler(2, LentThought(ask="{task}", start="", end=".")),
     "MonteCarlo": GroupSampler(2, MonteCarlo(3, 2, 2, 6, ",", associate=associated)),
     "Remembered": GroupSampler(2, Remembered(2, thought_tokens=4)),
@@ -151,7 +153,7 @@ TURN_STRATEGIES = {
     "WithProgram": GroupSampler(2, WithProgram(EXAMPLES)),
 }
 # they read heads, or act inside the model: tests/models/test_guided_turns.py, test_inside_turns.py
-REAL_MODEL = {"GroupThink", "SteeredEntropy", "StepBeam", "ValueGuided"}
+REAL_MODEL = {"GroupThink", "Reconsidered", "SteeredEntropy", "StepBeam", "ValueGuided"}
 UNSAMPLED = (
     "DemonstrationSampler",
     "LabelledAnswers",
