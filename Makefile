@@ -156,6 +156,7 @@ types: .venv/installed
 
 # The generated pages, then the site in site/: zensical.toml. A broken link or anchor is an error.
 docs: .venv/installed
+	$(BIN)/python -m tools.levels
 	$(BIN)/python -m grupo.catalogue docs
 	$(BIN)/python -m grupo.evidence.exact docs/bias.md
 	$(BIN)/python -m grupo.config.migrate docs/migrate.md
