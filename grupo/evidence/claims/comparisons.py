@@ -27,6 +27,7 @@ class Verdict(StrEnum):
     DOES_NOT_HOLD_ONCE = "does not hold, decided once"
     NOT_CONFIRMED = "not confirmed"
     UNDECIDED = "not told apart"
+    NOTHING_TO_GAIN = "nothing to gain"
     PENDING = "needs more runs"
     INVALID = "environment fails its checks"
 

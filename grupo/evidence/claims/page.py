@@ -14,6 +14,7 @@ from grupo.evidence.claims.comparisons import (
     comparison_of,
 )
 from grupo.evidence.claims.metrics import METRICS
+from grupo.evidence.claims.oracle_section import oracle_section
 from grupo.evidence.claims.page_format import difference_text, method_link, number_text
 from grupo.evidence.claims.repetition_section import repetition_cell, repetition_section
 from grupo.evidence.claims.results import Results
@@ -80,6 +81,7 @@ def claims_page(results: Results) -> str:
         _summary(outcomes),
         repetition_section(ALL_CLAIMS, outcomes),
         _contradicted(outcomes),
+        oracle_section(ALL_CLAIMS, outcomes),
         CHECKS.format(alpha=DESIGN.alpha),
         _check_table(checks),
         *(_setting_section(setting, outcomes) for setting in SETTINGS.values()),

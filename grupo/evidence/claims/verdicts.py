@@ -13,6 +13,7 @@ from grupo.evidence.claims.comparisons import (
     control_comparison,
     oracle_comparison,
 )
+from grupo.evidence.claims.oracle_use import oracle_use_of, verdict_with_oracle
 from grupo.evidence.claims.repetition import DECIDED_ONCE, repetition_of, verdict_after
 from grupo.evidence.claims.results import Results
 from grupo.evidence.claims.settings import SETTINGS
@@ -53,13 +54,16 @@ class ClaimResult:
         outcome: The first comparison.
         first: Its verdict.
         repetition: The repetition, which counts if the first verdict is decided.
-        verdict: The verdict after the repetition.
+        verdict: The verdict after the repetition and the oracle use.
+        oracle_use: The oracle use of the mechanism against the baseline; None where none is
+            defined.
     """
 
     outcome: ArmComparisonResult
     first: Verdict
     repetition: ArmComparisonResult
     verdict: Verdict
+    oracle_use: ArmComparisonResult | None = None
 
     @property
     def is_decided(self) -> bool:
@@ -109,4 +113,10 @@ def _claim_result(claim: Claim, checks: SettingChecks, results: Results) -> Clai
     outcome = compare(comparison, results)
     repetition = compare(repetition_of(comparison), results)
     first = checks.verdict(outcome.verdict)
-    return ClaimResult(outcome, first, repetition, verdict_after(first, repetition.verdict))
+    verdict = verdict_after(first, repetition.verdict)
+    use = oracle_use_of(claim)
+    if use is None:
+        return ClaimResult(outcome, first, repetition, verdict)
+    gain = compare(use, results)
+    verdict = verdict_with_oracle(verdict, gain.verdict)
+    return ClaimResult(outcome, first, repetition, verdict, gain)

@@ -2,6 +2,7 @@
 
 import pytest
 
+from grupo.evidence.claims import oracle_use
 from grupo.evidence.claims.claim import Arm
 from grupo.evidence.claims.comparisons import (
     BASELINE,
@@ -83,6 +84,32 @@ def test_the_verdict_follows_from_both_comparisons(
     assert result.first is first_verdict
     assert result.verdict is verdict
     assert result.is_repeated is is_repeated
+
+
+@pytest.mark.parametrize(
+    ("oracle", "verdict"),
+    [(0.9, Verdict.UNDECIDED), (0.5, Verdict.NOTHING_TO_GAIN), (0.3, Verdict.NOTHING_TO_GAIN)],
+)
+def test_an_undecided_claim_has_nothing_to_gain_if_its_oracle_use_does_not_win(
+    monkeypatch, oracle, verdict
+):
+    monkeypatch.setattr(oracle_use, "ORACLE_USES", {CLAIM.key: Arm("perfect")})
+    for first, expected in ((NOISE, verdict), ([0.2] * 8, Verdict.HOLDS_ONCE)):
+        results = runs(first)
+        for seed, x in enumerate(NOISE):
+            results.metrics[CLAIM.setting, "perfect", seed] = {"success": oracle + x}
+        (result,) = claim_results([CLAIM], setting_checks([CLAIM], results), results).values()
+        assert result.verdict is expected
+        assert result.oracle_use.difference.value == pytest.approx(oracle - 0.5)
+
+
+def test_oracle_uses_are_those_of_claims_about_credit_to_turns_and_tokens():
+    uses = {key: oracle_use.oracle_use_of(CLAIMS[key]) for key in oracle_use.ORACLE_USES}
+    assert {use.setting.name for use in uses.values()} == {"turns", "tokens"}
+    for key, use in uses.items():
+        assert use.baseline == CLAIMS[key].baseline
+        assert use.metric == CLAIMS[key].metric
+    assert oracle_use.oracle_use_of(CLAIM) is None
 
 
 def test_claims_that_their_first_runs_decided_are_repeated():
