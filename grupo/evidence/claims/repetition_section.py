@@ -25,10 +25,11 @@ with one look. The interval of a repetition, of {coverage:.0%}, excludes 0 in th
 the claim is *not confirmed*, which is no verdict in the other direction. *Decided once*: the
 repetition has not been run yet.
 
-**{confirmed} of {repeated} repeated claims are confirmed**; {decided} were decided by their first
-comparison. If no arm differed from another, {by_chance:.1f} of {repeated} would be confirmed. If
-the first comparisons had decided {chance:.1f} of {tested} claims by chance, as their error rate
-allows, and if every other were confirmed, {expected:.1f} would be.
+**{confirmed} of {repeated} repeated claims are confirmed.** {decided} claims were decided by their
+first comparison, of which {waiting} have not been repeated. If no arm differed from another,
+{by_chance:.1f} of {repeated} would be confirmed. If the first comparisons had decided {chance:.1f}
+of {tested} claims by chance, as their error rate allows, and if every other were confirmed,
+{expected:.1f} would be.
 """
 
 
@@ -47,18 +48,17 @@ def repetition_section(claims: Sequence[Claim], results: Mapping[str, ClaimResul
         confirmed=len(repeated) - len(lost),
         repeated=len(repeated),
         decided=len(decided),
+        waiting=len(decided) - len(repeated),
         by_chance=ALPHA * len(repeated),
         chance=DESIGN.alpha * len(claims),
         tested=len(claims),
         expected=expected_confirmed(len(repeated), len(decided), len(claims)),
     )
-    return "\n".join([text, _lost_table(lost, results)])
+    return "\n".join([text, _lost_table(lost, results)] if lost else [text])
 
 
 def _lost_table(lost: Sequence[Claim], results: Mapping[str, ClaimResult]) -> str:
-    """The claims whose repetition did not confirm the first verdict; "" if there are none."""
-    if not lost:
-        return ""
+    """The claims whose repetition did not confirm the first verdict."""
     header = ["not confirmed", "claim", "first verdict", "first difference", "repetition"]
     rows = [
         [

@@ -61,7 +61,8 @@ def test_the_section_counts_repeated_claims_and_shows_those_that_are_not_confirm
     by_key = {claim.key: result for claim, result in zip(claims, results, strict=True)}
     text = " ".join(repetition_section(claims, by_key).split())
     assert "pairs of the seeds 16 to 31," in text
-    assert "**1 of 2 repeated claims are confirmed**; 3 were decided" in text
+    assert "**1 of 2 repeated claims are confirmed.** 3 claims were decided" in text
+    assert "of which 1 have not been repeated" in text
     assert "If no arm differed from another, 0.1 of 2 would be confirmed" in text
     # 0.2 of 3 by chance: 2 x (1 - 0.2 / 3 x 0.95)
     assert "had decided 0.2 of 4 claims by chance" in text
