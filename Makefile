@@ -156,6 +156,7 @@ types: .venv/installed
 
 # The generated pages, then the site in site/: zensical.toml. A broken link or anchor is an error.
 docs: .venv/installed
+	$(BIN)/python -m tools.levels
 	$(BIN)/python -m grupo.catalogue docs
 	$(BIN)/python -m grupo.evidence.exact docs/bias.md
 	$(BIN)/python -m grupo.config.migrate docs/migrate.md
@@ -172,10 +173,11 @@ table: .venv/installed
 	OMP_NUM_THREADS=1 $(BIN)/python -m grupo.testing.smoke docs/smoke_training.md
 
 # The central claim of each method in a small environment: docs/claims.md, an hour and a half on one core.
-# Runs that are in docs/claims.jsonl are not repeated; CLAIMS_SHARE=1/2 and, beside it, 2/2 halve the time.
+# Runs that are in docs/claims.jsonl are not made again; CLAIMS_SHARE=1/2 and, beside it, 2/2 halve the time.
+# CLAIMS_REPEAT=--repeat repeats the decided claims with other seeds: an hour and a quarter.
 CLAIMS_SHARE ?= 1/1
 claims: .venv/installed
-	OMP_NUM_THREADS=1 $(BIN)/python -m grupo.evidence.claims docs/claims.md --share $(CLAIMS_SHARE)
+	OMP_NUM_THREADS=1 $(BIN)/python -m grupo.evidence.claims docs/claims.md --share $(CLAIMS_SHARE) $(CLAIMS_REPEAT)
 
 # Comparison with TRL on this machine, alternating runs: benchmarks/results/cpu.md; VLLM=ENVIRONMENT adds its sampling.
 # `bench-short` takes minutes, `bench` hours.

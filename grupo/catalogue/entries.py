@@ -11,6 +11,7 @@ from math import isfinite
 from typing import Any
 
 import grupo.methods
+from grupo.catalogue.levels import level_of
 from grupo.catalogue.parse import parse_method
 from grupo.core.component import to_code
 from grupo.core.paper import Paper, Source, check_tags
@@ -53,6 +54,7 @@ class Entry:
         deviations: Where the method departs from its source, and why.
         audit: How a second reader compared the file with its source.
         equals_grpo_when: Condition under which the gradient is that of GRPO; "" if there is none.
+        shown: Tests and tables of the paper's claim.
     """
 
     key: str
@@ -77,12 +79,18 @@ class Entry:
     deviations: tuple[str, ...]
     audit: str
     equals_grpo_when: str
+    shown: tuple[str, ...]
 
     @property
     def search_keys(self) -> tuple[str, ...]:
         """Texts, in lower case, by which a search finds the method."""
         keys = (self.key, self.name.lower(), self.arxiv)
         return tuple(key for key in keys if key)
+
+    @property
+    def level(self) -> str:
+        """How far the evidence about the paper's claim goes, a name of `LEVELS`."""
+        return level_of(self.shown)
 
     @property
     def function(self) -> Callable[..., Method]:
@@ -136,6 +144,7 @@ class Entry:
             "changes": dict(self.changes),
             "plan": plan,
             "reward_range": self.reward_range_data(),
+            "level": self.level,
         }
 
 
@@ -187,6 +196,7 @@ def _load_entry(key: str) -> Entry:
         deviations=paper.deviations,
         audit=paper.audit,
         equals_grpo_when=paper.equals_grpo_when,
+        shown=paper.shown,
     )
 
 

@@ -12,7 +12,7 @@ from grupo.catalogue.entries import Entry, methods
 from grupo.catalogue.inert_parts import inert_ratio_sentence, unread_advantage_sentence
 from grupo.catalogue.parse import literal_type
 from grupo.core.component import to_code
-from grupo.core.paper import SOURCE_KINDS, TAGS
+from grupo.core.paper import LEVELS, SOURCE_KINDS, TAGS
 from grupo.core.ranges import describe_range
 from grupo.core.reward_range import range_as_text
 from grupo.method import Method
@@ -42,6 +42,7 @@ def _plan_facts(entry: Entry) -> list[str]:
     source = f"from {entry.source.kind}" if entry.source else "not compared with the paper yet"
     return [
         f"source: {source}",
+        f"evidence: {entry.level}",
         f"plan: {plan['code']}{updates}{': ' * bool(entry.plan)}{entry.plan}",
         *_reward_range_sentence(entry),
         *_equality_sentence(entry),
@@ -104,6 +105,7 @@ def method_page(entry: Entry) -> str:
         f"```python\n{_python_example(entry)}\n```",
         "## Checks",
         f"{', '.join(entry.checked).capitalize()}.{_catalogue_sentence(entry)}",
+        _evidence_sentence(entry),
         *_other_libraries_section(entry),
     ]
     return "\n\n".join(sections) + "\n"
@@ -125,13 +127,14 @@ def index_page(entries: Sequence[Entry]) -> str:
         "`grupo methods list --tag NAME` lists the methods of a tag; with several, those of all.",
         markdown_table(("tag", "meaning", "methods"), _by_tag(entries)),
         "## All methods",
-        markdown_table(("method", "paper", "idea"), map(_index_row, entries)),
+        markdown_table(("method", "paper", "idea", "evidence"), map(_index_row, entries)),
     ]
     return "\n\n".join(sections) + "\n"
 
 
 def _index_row(entry: Entry) -> list[str]:
-    return [_page_link(entry), _arxiv_link(entry, entry.arxiv or entry.venue), entry.claim]
+    paper = _arxiv_link(entry, entry.arxiv or entry.venue)
+    return [_page_link(entry), paper, entry.claim, entry.level]
 
 
 def _page_link(entry: Entry) -> str:
@@ -260,3 +263,15 @@ def _python_example(entry: Entry) -> str:
 
 def _catalogue_sentence(entry: Entry) -> str:
     return f" Rows of the catalogue: {', '.join(entry.catalogue)}." if entry.catalogue else ""
+
+
+def _evidence_sentence(entry: Entry) -> str:
+    """The level of the evidence, its meaning, and the places of the paper's claim."""
+    places = ", ".join(map(_place_link, entry.shown))
+    return f"Evidence: **{entry.level}** ({LEVELS[entry.level]}){': ' * bool(places)}{places}."
+
+
+def _place_link(place: str) -> str:
+    """A section of a page as a link; a test is not on the site."""
+    page, _, anchor = place.removeprefix("docs/").partition("#")
+    return f"[{page}](../{page}#{anchor})" if anchor else f"`{place}`"

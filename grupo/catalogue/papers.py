@@ -7,6 +7,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from grupo.catalogue.levels import level_of
 from grupo.core.paper import Paper, Source
 from grupo.util.errors import ConfigError
 from grupo.util.shipped_recipes import PACKAGE, recipes_folder
@@ -33,9 +34,14 @@ class PaperRecord:
         module = self.file.removesuffix(".py").removesuffix("/__init__")
         return module.removeprefix("grupo/methods/")
 
+    @property
+    def level(self) -> str:
+        """How far the evidence about the paper's claim goes, a name of `LEVELS`."""
+        return level_of(self.paper.shown)
+
     def to_data(self) -> dict[str, Any]:
         """The record as JSON can hold it."""
-        return {"file": self.file, **asdict(self.paper)}
+        return {"file": self.file, **asdict(self.paper), "level": self.level}
 
 
 @cache

@@ -61,6 +61,18 @@ SOURCE_KINDS: Mapping[str, str] = {
 }
 """What a formula was taken from, the most reliable kind first."""
 
+REAL_MODEL = "real model"
+LANGUAGE_MODEL = "language model made on the spot"
+SMALL_ENVIRONMENT = "small environment"
+FORMULA_ONLY = "formula only"
+LEVELS: Mapping[str, str] = {
+    REAL_MODEL: "a published pretrained model was trained or asked",
+    LANGUAGE_MODEL: "a small language or vision-language model, trained for the experiment",
+    SMALL_ENVIRONMENT: "a table of logits, or a scripted policy, in an environment made for it",
+    FORMULA_ONLY: "numbers worked by hand and properties: no policy was trained for the claim",
+}
+"""How far the evidence about a paper's claim goes, the furthest first."""
+
 ONE_UPDATE = "there is one update per step"
 MATCHED_ENGINE = "there is one update per step and the engine's log-probabilities are the trainer's"
 SAME_POLICY = "policy and environment are the same"

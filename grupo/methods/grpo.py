@@ -59,4 +59,5 @@ PAPER = Paper(
         "over all methods); equations, advantage, KL weight and plan compared with the text of "
         "sections 4.1 and 4.2"
     ),
+    shown=("docs/quickstart.md#results",),
 )

@@ -21,7 +21,7 @@ RECORDS = (
             kind="pipeline",
             catalogue=("c",),
             source=Source("code", "x"),
-            shown=("docs/c.md#c",),
+            shown=("docs/pipelines_shown.md#raif",),
         ),
     ),
 )
@@ -42,7 +42,17 @@ def test_json_has_all_fields_of_all_papers(grupo):
     assert gspo["kind"] == "method"
     assert gspo["source"]["kind"] == "paper"
     assert gspo["checked"] == ["golden", "properties", "reference", "run"]
+    assert gspo["level"] == "small environment"
     assert {"title", "catalogue", "shown", "missing", "deviations"} <= set(gspo)
+
+
+def test_one_paper_is_listed_by_its_name(grupo):
+    code, out, _ = grupo("papers", "gspo", "--json")
+    assert code == 0
+    assert [item["file"] for item in json.loads(out)] == ["grupo/methods/gspo.py"]
+    code, out, err = grupo("papers", "gpso")
+    assert (code, out) == (2, "")
+    assert "paper: 'gpso' is not among the papers. Did you mean 'gspo'? Allowed: " in err
 
 
 def test_kinds_and_claims_that_nothing_shows_are_selected(grupo):
@@ -76,12 +86,14 @@ def test_the_table_has_the_papers_by_kind():
         "paper      catalogue  evidence",
         "method",
         "a          a          no source: golden",
-        "           b",
+        "           b          formula only",
         "b                     no source: not checked",
+        "                      small environment",
         "                      docs/claims.md#padded",
         "pipeline",
         "recipes/c  c          code: not checked",
-        "                      docs/c.md#c",
+        "                      language model made on the spot",
+        "                      docs/pipelines_shown.md#raif",
     ]
 
 
@@ -97,6 +109,8 @@ def test_totals_count_kinds_rows_and_shown_claims():
     assert totals(RECORDS) == [
         "papers               3 (method 2, pipeline 1)",
         "with a shown claim   2",
+        "evidence             real model 0, language model made on the spot 1, small environment 1,"
+        " formula only 1",
         "rows of a catalogue  3, of which 1 have a shown claim",
     ]
 

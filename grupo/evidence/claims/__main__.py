@@ -1,6 +1,6 @@
-"""Run what is missing and write the page.
+"""Run what is missing, or repeat what is decided, and write the page.
 
-python -m grupo.evidence.claims docs/claims.md [--share 1/2]
+python -m grupo.evidence.claims docs/claims.md [--repeat] [--share 1/2]
 """
 
 import argparse
@@ -13,26 +13,37 @@ import torch
 
 from grupo.evidence.claims.comparisons import ArmComparison, all_comparisons, pending_runs
 from grupo.evidence.claims.page import claims_page
+from grupo.evidence.claims.repetition import repetition_of
 from grupo.evidence.claims.results import Results
 from grupo.evidence.claims.train import train_arm
+from grupo.evidence.claims.verdicts import decided_comparisons
 from grupo.util.errors import ConfigError
 from grupo.util.exit_codes import error_message
 
 
 def main(arguments: Sequence[str]) -> None:
-    """Run the share's missing runs until the time is over, then write the page from all runs."""
+    """Make the share's missing runs until the time is over, then write the page from all runs."""
     parser = argparse.ArgumentParser(
         prog="python -m grupo.evidence.claims", description="Run what is missing."
     )
     parser.add_argument("page", type=Path, help="the page; its runs are in the .jsonl beside it")
     parser.add_argument("--share", default="1/1", help="part of the comparisons, such as 1/2")
     parser.add_argument("--minutes", type=float, default=float("inf"), help="end after this time")
+    parser.add_argument(
+        "--repeat",
+        action="store_true",
+        help="repeat the decided claims with other seeds instead; first runs stay as they are",
+    )
     options = parser.parse_args(arguments)
     torch.set_num_threads(1)
     runs_file = options.page.with_suffix(".jsonl")
     results = Results.read(runs_file)
     deadline = time.monotonic() + 60 * options.minutes
-    for comparison in share_of(list(all_comparisons()), options.share):
+    comparisons = share_of(list(all_comparisons()), options.share)
+    if options.repeat:
+        decided = decided_comparisons(results)
+        comparisons = [repetition_of(chosen) for chosen in comparisons if chosen in decided]
+    for comparison in comparisons:
         run_comparison(comparison, results, runs_file, deadline)
     options.page.write_text(claims_page(Results.read(runs_file)), encoding="utf-8")
 

@@ -23,7 +23,11 @@ class Verdict(StrEnum):
 
     HOLDS = "holds"
     DOES_NOT_HOLD = "does not hold"
+    HOLDS_ONCE = "holds, decided once"
+    DOES_NOT_HOLD_ONCE = "does not hold, decided once"
+    NOT_CONFIRMED = "not confirmed"
     UNDECIDED = "not told apart"
+    NOTHING_TO_GAIN = "nothing to gain"
     PENDING = "needs more runs"
     INVALID = "environment fails its checks"
 
@@ -43,6 +47,7 @@ class ArmComparison:
         direction: The predicted sign.
         margin: A difference in the other direction that still counts as equal.
         design: Looks and error rate of the test.
+        first_seed: Seed of the first pair; the others follow it.
     """
 
     setting: Setting
@@ -52,17 +57,22 @@ class ArmComparison:
     direction: Direction = Direction.HIGHER
     margin: float = 0.0
     design: SequentialDesign = DESIGN
+    first_seed: int = 0
 
     @property
     def sign(self) -> int:
         """1 if a higher value of the arm is predicted, else -1."""
         return 1 if self.direction is Direction.HIGHER else -1
 
+    def seeds(self, pairs: int) -> range:
+        """The seeds of the first pairs."""
+        return range(self.first_seed, self.first_seed + pairs)
+
     def paired_values(self, results: Results) -> list[tuple[float, float]]:
         """The metric of arm and baseline at each seed that both have, in the order of seeds."""
         arm = results.values(self.setting, self.arm, self.metric)
         baseline = results.values(self.setting, self.baseline, self.metric)
-        seeds = range(self.design.max_pairs)
+        seeds = self.seeds(self.design.max_pairs)
         return [(arm[seed], baseline[seed]) for seed in seeds if seed in arm and seed in baseline]
 
     def gains(self, results: Results) -> list[float]:
@@ -142,7 +152,7 @@ def pending_runs(comparison: ArmComparison, results: Results) -> list[tuple[Arm,
     for look in comparison.design.looks:
         missing = [
             (arm, seed)
-            for seed in range(look)
+            for seed in comparison.seeds(look)
             for arm in arms
             if not results.is_current(comparison.setting, arm, seed)
         ]

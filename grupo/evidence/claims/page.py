@@ -1,10 +1,8 @@
 """The page of the claims, generated from the table and the results of runs."""
 
-import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
-from grupo.catalogue.search import find_entry
 from grupo.compare.table_formats import markdown
 from grupo.evidence.claims.claim import Claim, Setting
 from grupo.evidence.claims.comparisons import (
@@ -13,16 +11,21 @@ from grupo.evidence.claims.comparisons import (
     ArmComparison,
     ArmComparisonResult,
     Verdict,
-    compare,
     comparison_of,
-    control_comparison,
-    oracle_comparison,
 )
 from grupo.evidence.claims.metrics import METRICS
+from grupo.evidence.claims.oracle_section import oracle_section
+from grupo.evidence.claims.page_format import difference_text, method_link, number_text
+from grupo.evidence.claims.repetition_section import repetition_cell, repetition_section
 from grupo.evidence.claims.results import Results
 from grupo.evidence.claims.settings import SETTINGS
 from grupo.evidence.claims.table import ALL_CLAIMS
-from grupo.util.statistics import Interval
+from grupo.evidence.claims.verdicts import (
+    ClaimResult,
+    SettingChecks,
+    claim_results,
+    setting_checks,
+)
 
 INTRODUCTION = """\
 # The central claims of {count} methods, tested in small environments
@@ -39,15 +42,16 @@ logits, a few dozen tasks, seconds of training. The mechanism of the library is 
 model and data are not. A claim that does not hold here may hold there, and the reverse.
 
 *Holds* and *does not hold*: the sign of the difference is the predicted one, or the opposite, at
-an error rate of {alpha:.0%}; *not told apart*: neither. The test is an exact sign-flip test of
+an error rate of {alpha:.0%}, and a [repetition](#repetition-of-the-decided-claims) with other seeds
+confirms it; *not told apart*: neither. The first test is an exact sign-flip test of
 paired seeds with {looks} pairs; it stops early, and its interval remains valid. The
 rate holds for each row: if no arm differed from another, about {expected:.0f} of {count} rows would
-be decided by chance. Both arms get the same number of generated rollouts, or of steps where the row
-states it. `effect` is the mean difference in standard deviations of the differences (Hedges' g), in
-the predicted direction, with the margin where there is one.
+be decided by chance at first. Both arms get the same number of generated rollouts, or of steps
+where the row states it. `effect` is the mean difference in standard deviations of the differences
+(Hedges' g), in the predicted direction, with the margin where there is one.
 
 Written by `python -m grupo.evidence.claims docs/claims.md` from `docs/claims.jsonl`, which has the
-metrics of {runs} runs; runs whose code has changed are repeated. `--share 1/2` makes half of the
+metrics of {runs} runs; runs whose code has changed are made again. `--share 1/2` makes half of the
 runs, and parts add up. Where names alone had changed, the runs were carried over after 50 of them,
 drawn at random, had been made before and after the change with the same results to the last bit.
 """
@@ -61,51 +65,29 @@ other random numbers: the two must not be told apart (error rate {alpha:.0%} for
 together). Where one of them fails, the claims of the environment have no verdict.
 """
 
-RESULT_COLUMNS = ["arm", "baseline", "difference", "effect", "pairs", "verdict"]
+CONTRADICTED = (Verdict.DOES_NOT_HOLD, Verdict.DOES_NOT_HOLD_ONCE)
+HEADER = (
+    *("method", "claim", "comparison", "arm", "baseline", "difference", "effect", "pairs"),
+    *("first verdict", "repetition", "verdict"),
+)
 
 
 def claims_page(results: Results) -> str:
     """The page as Markdown."""
-    outcomes = {claim.key: compare(comparison_of(claim), results) for claim in ALL_CLAIMS}
-    checks = {name: setting_checks(setting, results) for name, setting in SETTINGS.items()}
-    verdicts = {
-        claim.key: verdict_in(checks[claim.setting], outcomes[claim.key].verdict)
-        for claim in ALL_CLAIMS
-    }
+    checks = setting_checks(ALL_CLAIMS, results)
+    outcomes = claim_results(ALL_CLAIMS, checks, results)
     parts = [
         _introduction(results),
-        _summary(verdicts),
-        _contradicted(outcomes, verdicts),
+        _summary(outcomes),
+        repetition_section(ALL_CLAIMS, outcomes),
+        _contradicted(outcomes),
+        oracle_section(ALL_CLAIMS, outcomes),
         CHECKS.format(alpha=DESIGN.alpha),
         _check_table(checks),
-        *(_setting_section(setting, outcomes, verdicts) for setting in SETTINGS.values()),
+        *(_setting_section(setting, outcomes) for setting in SETTINGS.values()),
         _metric_section(),
     ]
     return "\n".join(parts)
-
-
-def setting_checks(
-    setting: Setting, results: Results
-) -> tuple[ArmComparisonResult, ArmComparisonResult]:
-    """The results of the oracle and of the negative control."""
-    comparisons = (oracle_comparison(setting), control_comparison(setting))
-    oracle, control = (compare(comparison, results) for comparison in comparisons)
-    return oracle, control
-
-
-def passes(oracle: ArmComparisonResult, control: ArmComparisonResult) -> bool:
-    """True if the oracle wins and the control shows no difference."""
-    return oracle.verdict is Verdict.HOLDS and control.verdict is Verdict.UNDECIDED
-
-
-def verdict_in(
-    checks: tuple[ArmComparisonResult, ArmComparisonResult], verdict: Verdict
-) -> Verdict:
-    """The verdict on a claim, which counts only if its environment passes the checks."""
-    if passes(*checks):
-        return verdict
-    is_pending = any(check.verdict is Verdict.PENDING for check in checks)
-    return Verdict.PENDING if is_pending else Verdict.INVALID
 
 
 def _introduction(results: Results) -> str:
@@ -118,71 +100,73 @@ def _introduction(results: Results) -> str:
     )
 
 
-def _summary(verdicts: Mapping[str, Verdict]) -> str:
-    counts = Counter(verdicts.values())
+def _summary(outcomes: Mapping[str, ClaimResult]) -> str:
+    counts = Counter(result.verdict for result in outcomes.values())
     lines = ["## Verdicts", ""]
     for verdict in Verdict:
-        keys = [key for key, other in verdicts.items() if other is verdict]
-        links = ", ".join(_link(key) for key in keys)
+        keys = [key for key, result in outcomes.items() if result.verdict is verdict]
+        links = ", ".join(method_link(key) for key in keys)
         lines.append(f"* **{verdict}** ({counts[verdict]}): {links or 'none'}")
     return "\n".join([*lines, ""])
 
 
-def _contradicted(
-    outcomes: Mapping[str, ArmComparisonResult], verdicts: Mapping[str, Verdict]
-) -> str:
+def _contradicted(outcomes: Mapping[str, ClaimResult]) -> str:
     """The claims that do not hold, each with what was measured."""
     lines = [
-        f"* {_link(claim.key)}: {claim.sentence} Measured: `{claim.metric}`"
-        f" {_number(outcome.arm_mean)} against {_number(outcome.baseline_mean)}, difference"
-        f" {_difference(outcome.difference)}."
+        _measured(claim, outcomes[claim.key])
         for claim in ALL_CLAIMS
-        if verdicts[claim.key] is Verdict.DOES_NOT_HOLD
-        for outcome in [outcomes[claim.key]]
+        if outcomes[claim.key].verdict in CONTRADICTED
     ]
-    return "\n".join(["## What does not hold in these environments", "", *lines, ""])
+    title = "## What does not hold in these environments"
+    return "\n".join([title, "", *(lines or ["None."]), ""])
 
 
-def _check_table(checks: Mapping[str, tuple[ArmComparisonResult, ArmComparisonResult]]) -> str:
+def _measured(claim: Claim, result: ClaimResult) -> str:
+    outcome = result.outcome
+    repetition = f"; repeated {repetition_cell(result)}" if result.is_repeated else "; decided once"
+    return (
+        f"* {method_link(claim.key)}: {claim.sentence} Measured: `{claim.metric}`"
+        f" {number_text(outcome.arm_mean)} against {number_text(outcome.baseline_mean)}, difference"
+        f" {difference_text(outcome.difference)}{repetition}."
+    )
+
+
+def _check_table(checks: Mapping[str, SettingChecks]) -> str:
     header = ["environment", "metric", "oracle", "GRPO", "oracle wins", "GRPO twice", "passes"]
     rows = [
         [
             f"[{name}](#{name})",
             f"`{SETTINGS[name].metric}`",
-            _number(oracle.arm_mean),
-            _number(oracle.baseline_mean),
-            _difference(oracle.difference),
-            _difference(control.difference),
-            "yes" if passes(oracle, control) else "no",
+            number_text(check.oracle.arm_mean),
+            number_text(check.oracle.baseline_mean),
+            difference_text(check.oracle.difference),
+            difference_text(check.control.difference),
+            "yes" if check.passed else "no",
         ]
-        for name, (oracle, control) in checks.items()
+        for name, check in checks.items()
     ]
     return markdown([header, *rows])
 
 
-def _setting_section(
-    setting: Setting,
-    outcomes: Mapping[str, ArmComparisonResult],
-    verdicts: Mapping[str, Verdict],
-) -> str:
+def _setting_section(setting: Setting, outcomes: Mapping[str, ClaimResult]) -> str:
     claims = [claim for claim in ALL_CLAIMS if claim.setting == setting.name]
-    header = ["method", "claim", "comparison", *RESULT_COLUMNS]
-    rows = [_claim_cells(claim, outcomes[claim.key], verdicts[claim.key]) for claim in claims]
+    rows = [_claim_cells(claim, outcomes[claim.key]) for claim in claims]
     text = (
         f"{setting.description} {setting.steps} steps of {setting.rollouts_per_step} rollouts,"
         f" learning rate {setting.learning_rate:g}."
     )
-    return "\n".join([f"## {setting.name}", "", text, "", markdown([header, *rows])])
+    return "\n".join([f"## {setting.name}", "", text, "", markdown([[*HEADER], *rows])])
 
 
-def _claim_cells(claim: Claim, outcome: ArmComparisonResult, verdict: Verdict) -> list[str]:
-    comparison = comparison_of(claim)
+def _claim_cells(claim: Claim, result: ClaimResult) -> list[str]:
     return [
-        _link(claim.key),
+        method_link(claim.key),
         claim.sentence,
-        _describe(comparison),
-        *_result_cells(outcome),
-        f"**{verdict}**",
+        _describe(comparison_of(claim)),
+        *_outcome_cells(result.outcome),
+        result.first,
+        repetition_cell(result),
+        f"**{result.verdict}**",
     ]
 
 
@@ -194,12 +178,12 @@ def _describe(comparison: ArmComparison) -> str:
     )
 
 
-def _result_cells(outcome: ArmComparisonResult) -> list[str]:
+def _outcome_cells(outcome: ArmComparisonResult) -> list[str]:
     return [
-        _number(outcome.arm_mean),
-        _number(outcome.baseline_mean),
-        _difference(outcome.difference),
-        _number(outcome.effect_size, "+.1f"),
+        number_text(outcome.arm_mean),
+        number_text(outcome.baseline_mean),
+        difference_text(outcome.difference),
+        number_text(outcome.effect_size, "+.1f"),
         str(outcome.pairs),
     ]
 
@@ -212,17 +196,3 @@ def _metric_section() -> str:
 
 def _short(label: str) -> str:
     return "GRPO" if label == BASELINE else label
-
-
-def _link(key: str) -> str:
-    return f"[{find_entry(key).name}](methods/{key}.md)"
-
-
-def _difference(interval: Interval) -> str:
-    """The difference with its interval, such as "+0.10 [+0.04, +0.16]"."""
-    bounds: Sequence[float] = (interval.low, interval.high)
-    return f"{_number(interval.value, '+.3g')} [{', '.join(_number(x, '+.3g') for x in bounds)}]"
-
-
-def _number(value: float, form: str = ".3g") -> str:
-    return format(value, form) if math.isfinite(value) else "n/a"

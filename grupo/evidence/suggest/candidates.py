@@ -19,7 +19,7 @@ POINTS = {"policy": 0.5, "reward": 2.0, "extra": 4.0, "problem": 4.0, "sampler":
 POSITION_DISCOUNT = 0.9  # for each method before it in the rule
 TAG_SHARE = 0.3  # of these points, for a method that only has a tag of the rule
 # points for the test of a method's central claim, which is about language models
-VERDICT_POINTS = {HOLDS: 0.5, DOES_NOT_HOLD: -1.0}
+VERDICT_POINTS = dict.fromkeys(HOLDS, 0.5) | dict.fromkeys(DOES_NOT_HOLD, -1.0)
 CLAIM_POLICIES = ("language", "agents")
 # candidates where no rule names three methods that can run: the usual start for a kind of policy
 STARTS = {

@@ -8,11 +8,9 @@ from typing import Any
 
 from grupo.catalogue.search import find_entry
 from grupo.evidence.claims.claim import Claim
-from grupo.evidence.claims.comparisons import compare, comparison_of
-from grupo.evidence.claims.page import setting_checks, verdict_in
 from grupo.evidence.claims.results import Results
-from grupo.evidence.claims.settings import SETTINGS
 from grupo.evidence.claims.table import ALL_CLAIMS
+from grupo.evidence.claims.verdicts import claim_results, setting_checks
 from grupo.evidence.suggest.evidence import BiasEvidence, ClaimEvidence, SmokeEvidence
 
 METHOD_ROW = re.compile(r"^\| \[[^\]]*\]\(methods/(?P<key>\w+)\.md\) \| (?P<cells>.*) \|$", re.M)
@@ -38,10 +36,9 @@ def collect_evidence(docs: Path, claims: Sequence[Claim] = ALL_CLAIMS) -> dict[s
 
 
 def _claims(claims: Sequence[Claim], results: Results) -> Iterator[tuple[str, ClaimEvidence]]:
-    names = {claim.setting for claim in claims}
-    checks = {name: setting_checks(SETTINGS[name], results) for name in names}
+    outcomes = claim_results(claims, setting_checks(claims, results), results)
     for claim in claims:
-        outcome = compare(comparison_of(claim), results)
+        outcome = outcomes[claim.key].outcome
         difference = outcome.difference
         yield (
             claim.key,
@@ -51,7 +48,7 @@ def _claims(claims: Sequence[Claim], results: Results) -> Iterator[tuple[str, Cl
                 metric=claim.metric,
                 arm=claim.arm.label,
                 baseline=claim.baseline.label,
-                verdict=str(verdict_in(checks[claim.setting], outcome.verdict)),
+                verdict=str(outcomes[claim.key].verdict),
                 difference=_rounded(difference.value),
                 low=_rounded(difference.low),
                 high=_rounded(difference.high),

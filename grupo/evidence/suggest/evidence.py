@@ -13,8 +13,8 @@ from typing import Any
 from grupo.storage import strict_json
 
 FILE = "evidence.json"
-HOLDS = "holds"
-DOES_NOT_HOLD = "does not hold"
+HOLDS = ("holds", "holds, decided once")
+DOES_NOT_HOLD = ("does not hold", "does not hold, decided once")
 
 
 @dataclass(frozen=True)

@@ -4,12 +4,14 @@ from pathlib import Path
 
 import pytest
 
-from grupo.evidence.claims.claim import Arm
-from grupo.evidence.claims.comparisons import ArmComparison, Verdict, compare
-from grupo.evidence.claims.page import claims_page, passes, verdict_in
+from grupo.evidence.claims.comparisons import ArmComparisonResult, Verdict
+from grupo.evidence.claims.page import claims_page
+from grupo.evidence.claims.repetition_section import repetition_cell, repetition_section
 from grupo.evidence.claims.results import Results
 from grupo.evidence.claims.settings import SETTINGS
 from grupo.evidence.claims.table import ALL_CLAIMS
+from grupo.evidence.claims.verdicts import ClaimResult
+from grupo.util.statistics import Interval
 
 DOCS = Path(__file__).parents[3] / "docs"
 
@@ -38,27 +40,39 @@ def test_every_claim_and_setting_is_on_the_page(page):
         assert f"\n## {name}\n" in page
 
 
-def test_an_environment_passes_if_the_oracle_wins_and_the_control_shows_nothing(committed):
-    setting = SETTINGS["unlabelled"]
-    key = ("unlabelled", "grpo(kl_coef=0.0)")
+def claim_result(first, verdict, repeated=0.25):
+    """A result whose first comparison differs by 0.5."""
 
-    def outcome(shift):
-        results = Results()
-        noise = [0.01, -0.01] * 8
-        for seed, x in enumerate(noise):
-            results.metrics[("unlabelled", "oracle", seed)] = {"success": 0.5 + shift + x}
-            results.metrics[(*key, seed)] = {"success": 0.5}
-        comparison = ArmComparison(setting, Arm("oracle"), Arm(key[1]), "success")
-        return compare(comparison, results)
+    def outcome(difference):
+        interval = Interval(difference, difference - 0.125, difference + 0.125)
+        return ArmComparisonResult(first, 8, 0.75, 0.25, interval, 1.0)
 
-    wins, equal, loses = outcome(0.3), outcome(0.0), outcome(-0.3)
-    assert wins.verdict is Verdict.HOLDS
-    assert passes(wins, equal)
-    assert not passes(equal, equal)
-    assert not passes(loses, equal)
-    assert not passes(wins, wins)
-    pending = compare(ArmComparison(setting, Arm("oracle"), Arm(key[1]), "success"), Results())
-    assert verdict_in((wins, equal), Verdict.HOLDS) is Verdict.HOLDS
-    assert verdict_in((wins, pending), Verdict.HOLDS) is Verdict.PENDING
-    assert verdict_in((equal, equal), Verdict.HOLDS) is Verdict.INVALID
-    assert verdict_in((wins, loses), Verdict.UNDECIDED) is Verdict.INVALID
+    return ClaimResult(outcome(0.5), first, outcome(repeated), verdict)
+
+
+def test_the_section_counts_repeated_claims_and_shows_those_that_are_not_confirmed():
+    results = [
+        claim_result(Verdict.HOLDS, Verdict.HOLDS),
+        claim_result(Verdict.HOLDS, Verdict.NOT_CONFIRMED, repeated=-0.25),
+        claim_result(Verdict.DOES_NOT_HOLD, Verdict.DOES_NOT_HOLD_ONCE),
+        claim_result(Verdict.UNDECIDED, Verdict.UNDECIDED),
+    ]
+    claims = ALL_CLAIMS[:4]
+    by_key = {claim.key: result for claim, result in zip(claims, results, strict=True)}
+    text = " ".join(repetition_section(claims, by_key).split())
+    assert "pairs of the seeds 16 to 31," in text
+    assert "**1 of 2 repeated claims are confirmed.** 3 claims were decided" in text
+    assert "of which 1 have not been repeated" in text
+    assert "If no arm differed from another, 0.1 of 2 would be confirmed" in text
+    # 0.2 of 3 by chance: 2 x (1 - 0.2 / 3 x 0.95)
+    assert "had decided 0.2 of 4 claims by chance" in text
+    assert "if every other were confirmed, 1.9 would be" in text
+    (row,) = [line for line in repetition_section(claims, by_key).splitlines() if "|" in line][2:]
+    assert row.endswith("| holds | +0.5 [+0.375, +0.625] | -0.25 [-0.375, -0.125] |")
+    assert claims[1].sentence in row
+    assert [repetition_cell(result) for result in results] == [
+        "+0.25 [+0.125, +0.375]",
+        "-0.25 [-0.375, -0.125]",
+        "",
+        "",
+    ]

@@ -10,6 +10,7 @@ from grupo.evidence.claims.claim import Arm, Setting
 from grupo.evidence.claims.comparisons import ArmComparison, all_comparisons
 from grupo.evidence.claims.digest import run_digest
 from grupo.evidence.claims.environments import ManyModes
+from grupo.evidence.claims.repetition import repetition_of
 from grupo.evidence.claims.results import Results
 from grupo.util.errors import ConfigError
 
@@ -81,8 +82,25 @@ def test_a_comparison_is_run_once_from_end_to_end(tmp_path, monkeypatch):
 
 
 @pytest.mark.slow
+def test_an_interrupted_repetition_goes_on_beside_the_first_runs(tmp_path):
+    first = ArmComparison(SETTING, Arm("oracle"), Arm("untrained"), "success")
+    path = tmp_path / "claims.jsonl"
+    results = Results()
+    run_comparison(repetition_of(first), results, path, deadline=float("-inf"))
+    assert not path.exists()
+    run_comparison(repetition_of(first), results, path, deadline=float("inf"))
+    lines = path.read_text().splitlines()
+    assert len(lines) == 32  # all sixteen pairs, though eight would decide
+    path.write_text("\n".join(lines[:20]) + "\n")
+    run_comparison(repetition_of(first), Results.read(path), path, deadline=float("inf"))
+    assert path.read_text().splitlines() == lines
+    assert {seed for *_, seed in Results.read(path).metrics} == {*range(16, 32)}
+
+
+@pytest.mark.slow
 def test_without_time_no_run_is_made_and_the_page_says_what_is_missing(tmp_path):
     page = tmp_path / "claims.md"
-    main([str(page), "--minutes", "0"])
-    assert "**needs more runs** (94)" in page.read_text()
-    assert not page.with_suffix(".jsonl").exists()
+    for options in ([], ["--repeat"]):
+        main([str(page), "--minutes", "0", *options])
+        assert "**needs more runs** (94)" in page.read_text()
+        assert not page.with_suffix(".jsonl").exists()

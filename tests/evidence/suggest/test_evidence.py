@@ -2,6 +2,7 @@
 
 import json
 
+from grupo.evidence.claims.comparisons import Verdict
 from grupo.evidence.claims.results import Results
 from grupo.evidence.claims.table import ALL_CLAIMS
 from grupo.evidence.suggest import evidence
@@ -37,7 +38,7 @@ def test_a_claim_without_runs_holds_nothing(tmp_path):
 
 def test_evidence_about_dapo_is_that_of_the_pages():
     dapo = find_evidence("dapo")
-    assert dapo.verdict == "holds"
+    assert dapo.verdict in evidence.HOLDS
     assert dapo.claim.effect > 4
     assert (
         f"| [DAPO](methods/dapo.md) | {dapo.smoke.accuracy} |"
@@ -51,3 +52,8 @@ def test_a_method_without_a_claim_has_no_verdict():
     assert grpo.claim is None
     assert grpo.verdict == "not tested"
     assert grpo.smoke.learns == "yes"
+
+
+def test_verdicts_that_give_points_are_those_of_the_claims():
+    assert evidence.HOLDS == (Verdict.HOLDS, Verdict.HOLDS_ONCE)
+    assert evidence.DOES_NOT_HOLD == (Verdict.DOES_NOT_HOLD, Verdict.DOES_NOT_HOLD_ONCE)
