@@ -62,7 +62,7 @@ def test_values_of_another_type_are_refused_in_one_line(name):
         assert str(refused.value).isprintable()
 
 
-@pytest.mark.parametrize("value", [None, "x", {}, 1e400, 10**19])
+@pytest.mark.parametrize("value", [None, "x", {}, 10**19])
 @pytest.mark.parametrize(
     "path",
     [("greedy",), ("intervals",), ("intervals", "greedy"), ("tokens_per_answer", "read")],

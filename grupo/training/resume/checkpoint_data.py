@@ -27,7 +27,7 @@ FIELDS: Mapping[str, Any] = {
     **dict.fromkeys(("stop_reason", "fingerprint"), str),
 }
 NUMBERS_BY_NAME = ("tokens_per_answer", "read_by_role", "generated_by_role")  # of an evaluation
-LARGEST = 10**18  # of a number of a run; Python formats no number of thousands of digits
+LARGEST = 10**18  # whole number of a run; Python formats none of thousands of digits
 # what is raised by data with missing values or values of another type
 WRONG_DATA = (LookupError, TypeError, ValueError, AttributeError)
 
@@ -88,6 +88,6 @@ def _is_pair(value: Any) -> bool:
 
 
 def _has_sane_numbers(value: Any) -> bool:
-    """Whether no number, or none of a mapping, is larger than a run can count; NaN is allowed."""
+    """Whether no whole number, or none of a mapping, is larger than a run can count."""
     values = value.values() if isinstance(value, Mapping) else (value,)
-    return not any(isinstance(x, int | float) and abs(x) > LARGEST for x in values)
+    return not any(isinstance(x, int) and abs(x) > LARGEST for x in values)
