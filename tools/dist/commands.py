@@ -22,6 +22,8 @@ UNTRAINED_MODEL = """
 from pathlib import Path
 from grupo.toy.quickstart import TOY_MODEL
 TOY_MODEL.save_untrained(Path("untrained"))
+template = "{% for message in messages %}{{ message.content }}{% endfor %}"
+Path("untrained", "chat_template.jinja").write_text(template)  # the server needs one
 """
 SMALL = (
     *("--policy.model", "untrained", "--prompts-per-step", "2", "--method.sampler.group-size", "4"),
