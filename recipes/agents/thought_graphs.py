@@ -5,7 +5,7 @@ schedule that refines at random, with other random operations among it, and is t
 the solver stays as it is. The first runs cloned the fixed schedule, see docs/agents.md.
 
 The table, named before the first run: lists sorted, among 64 that no training has seen, with at
-most 12 calls of the solver in each session. Arms: the fixed schedule; the schedule that refines
+most 6 calls of the solver in each session. Arms: the fixed schedule; the schedule that refines
 where errors are; the clone; the clone after 60 steps of GRPO. The claim is that the last one sorts
 more lists than the fixed schedule. Budget: 4 minutes of a core for a seed.
 
