@@ -231,6 +231,7 @@ PAPER = Paper(
         "Their training data and models: a policy is trained to write and to emulate programs by"
         " the recipe, on its own tasks.",
         "The vote of several kept programs.",
+        "A comparison on a pretrained model: docs/answer_time.md has one short search.",
     ),
     shown=(
         "tests/pipeline/test_program_search.py"

@@ -156,9 +156,9 @@ def with_embedded_facts(
     model.save_pretrained(folder)
 
 
-def memory(**fields: int) -> Remembered:
+def memory(cells: int = 1, probes: int = 1) -> Remembered:
     """The strategy with the forms of the toy model."""
-    return Remembered(count=3, thought_tokens=8, think=THINK, prompt=PROMPT, **fields)
+    return Remembered(3, cells, probes, thought_tokens=8, think=THINK, prompt=PROMPT)
 
 
 def strategies() -> Mapping[str, TurnStrategy]:

@@ -168,7 +168,10 @@ PAPER = Paper(
         "All thoughts are in one cell by default, as the hash loses thoughts; a recall may read"
         " several cells.",
     ),
-    missing=("Dialogues with people's ratings, on which the paper is evaluated.",),
+    missing=(
+        "Dialogues with people's ratings, on which the paper is evaluated.",
+        "A comparison on a pretrained model: recipes/agents/think_in_memory.py runs two tasks.",
+    ),
     shown=(
         "tests/core/test_thought_memory.py"
         "::test_each_of_100_random_vectors_in_8_cells_is_recalled_at_rank_1",
