@@ -12,7 +12,7 @@ from grupo.config.memory_estimate import (
     step_size,
     supervised_step_size,
 )
-from grupo.config.supervised import column_sampler, evaluated_demonstration_sampler
+from grupo.config.supervised import column_sampler, sampler_of_scored_demonstrations
 from grupo.config.time_estimate import (
     EFFICIENCY,
     DeviceSpeed,
@@ -146,7 +146,7 @@ class RunWork:
 
     def _demonstration_seconds(self, speed: DeviceSpeed) -> float:
         """Seconds of scoring the held-out demonstrations once."""
-        if not evaluated_demonstration_sampler(self.recipe):
+        if not sampler_of_scored_demonstrations(self.recipe):
             return 0.0
         rows = replace(self.step, rollouts=self.lengths.held_out)
         return self._forward_seconds(rows, speed)

@@ -71,7 +71,7 @@ class WeightMerge:
     Args:
         shares: The share of each stage, as in `{"sft": 0.5, "dpo@best": 0.5}`. A key refers to a
             checkpoint of a stage: `sft` to the last one, `sft@best` to the best one, and `sft@100`
-            to the checkpoint of step 100. The shares sum to 1.
+            to the checkpoint of step 100. The shares sum to 1; a share may be negative.
         rule: Merges the tensors that have the same name: `linear`, or `spherical` for two stages.
 
     >>> WeightMerge({"sft": 0.5, "dpo": 0.5}).shares
@@ -100,7 +100,8 @@ class WeightMerge:
     @property
     def pairs(self) -> tuple[tuple[str, float], ...]:
         """Pairs of a reference to a stage and the share of this stage."""
-        return tuple(dict(self.shares).items())  # narrows the type of `shares`
+        # `shares` is a tuple of pairs since `__post_init__`; `dict` only satisfies the type checker
+        return tuple(dict(self.shares).items())
 
     @property
     def references(self) -> tuple[str, ...]:

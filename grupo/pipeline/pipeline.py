@@ -34,8 +34,9 @@ class Pipeline:
 
     Args:
         stages: The stages, in order.
-        rounds: Number of times that the sequence runs. The first stage of a later round starts
-            from the last stage of the previous round. Each round uses different seeds.
+        rounds: Number of times that the sequence runs. Each round uses different seeds. A stage
+            without `start` continues from the stage before it, and the first stage of a later
+            round from the last stage.
     """
 
     stages: tuple[PipelineStage, ...]
@@ -227,7 +228,7 @@ def _recipe_stage_names(recipe: Recipe) -> Iterator[tuple[str, str]]:
 def check_stage_outputs(pipeline: Pipeline) -> None:
     """Raise `ConfigError` if a recipe refers to a stage that does not write what the recipe reads.
 
-    The name of its output identifies what a stage writes: a model (`ExportStage`), solve counts of
+    `output_name` of a stage tells what the stage writes: a model (`ExportStage`), solve counts of
     tasks (`SurveyStage`) or rows made of rollouts (`CollectStage`).
     """
     for stage in pipeline.stages:

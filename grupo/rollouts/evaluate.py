@@ -37,9 +37,9 @@ class SuccessCriterion:
     """A rollout solves its task if a reward term, without its weight, is at least `min_reward`.
 
     Args:
-        reward_term: Name of the reward term; "total" is the weighted sum of all terms. A run
-            replaces "" by the first reward term of its environment (`with_default_reward_term`). If
-            there is none, or outside a run, "" means "total".
+        reward_term: Name of the reward term, or "total" for the weighted sum of all terms. A run
+            replaces "" by the first reward term of its environment, and by "total" if it has none.
+            Elsewhere "" is "total".
         min_reward: Smallest value with which a rollout solves its task.
     """
 
@@ -95,9 +95,9 @@ class EvalResult:
         num_failed: Number of rollouts that could not be scored. A failed rollout counts as not
             solved. A proportion is NaN if it is computed from failed rollouts only.
         num_generated_actions: Number of tokens (or denoising steps) generated for all attempts.
-        num_read_tokens: Number of tokens read for all attempts, see `Actor.read_tokens`. Attempts
-            at one task read its prompt once. It is a cost, not a result: a text that two ranks
-            need is read by each of them.
+        num_read_tokens: Number of prompt tokens computed for all attempts, see `Actor.read_tokens`.
+            The attempts at one task share one computation of its prompt. The number is larger with
+            several ranks, because each rank computes the prompts for itself.
         num_answers: Number of attempts, the greedy ones included.
         first_error: Error of the first failed rollout; "" if no rollout failed.
         demonstration_scores: Scores of held-out demonstrations; None if the evaluation has none.
@@ -175,7 +175,7 @@ def evaluate(
     """
     if not num_attempts:
         return RESULT_WITHOUT_ATTEMPTS
-    with generation_only():  # an actor made here keeps no activations for an update
+    with generation_only():  # nothing is trained on, so the engine keeps no activations
         actor = policy.actor(key)
     greedy_actor = actor.fork("greedy").with_sampling(top_k=1)
     greedy_groups = run_rollouts(greedy_actor, env, tasks, 1, turn_strategy, ranks)
@@ -212,7 +212,7 @@ def scores_of_groups(
         num_attempts: Number of sampled rollouts per task.
         success: Decides whether a rollout solves its task.
         num_generated_actions: Number of tokens (or denoising steps) generated for all attempts.
-        num_read_tokens: Number of tokens read for all attempts.
+        num_read_tokens: Number of prompt tokens computed for all attempts.
     """
     num_solved = [sum(map(success, group.rollouts)) for group in sampled_groups]
     all_rollouts = [r for group in (*greedy_groups, *sampled_groups) for r in group.rollouts]

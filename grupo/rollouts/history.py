@@ -45,8 +45,8 @@ class History:
         num_steps: Number of steps recorded so far.
         replay_rollouts: The replays by the key of their task; the task drawn longest ago is first.
         unfinished_rollouts: Rollouts to be continued, by the key of their task, oldest first.
-        source_histories: The states of the method's statistics for each source of tasks, such as a
-            data set, by its name (`Task.source`).
+        task_source_histories: The states of the method's statistics for each source of tasks, such
+            as a data set, by its name (`Task.source`).
         demonstrations: Correct answers of the policy to earlier tasks.
     """
 
@@ -56,7 +56,7 @@ class History:
     num_steps: int = 0
     replay_rollouts: dict[str, tuple[Rollout, ...]] = field(default_factory=dict)
     unfinished_rollouts: dict[str, tuple[Rollout, ...]] = field(default_factory=dict)
-    source_histories: StatisticStore = field(default_factory=StatisticStore)
+    task_source_histories: StatisticStore = field(default_factory=StatisticStore)
     demonstrations: DemonstrationBuffer = field(default_factory=DemonstrationBuffer)
 
     def copy(self) -> "History":
@@ -68,7 +68,7 @@ class History:
             self.num_steps,
             dict(self.replay_rollouts),
             dict(self.unfinished_rollouts),
-            self.source_histories.copy(),
+            self.task_source_histories.copy(),
             self.demonstrations.copy(),
         )
 
@@ -83,11 +83,11 @@ class History:
         Args:
             source: Name of the source, as in `Task.source`.
         """
-        histories = self.source_histories
+        histories = self.task_source_histories
         return histories.get(source, histories.empty_history)
 
-    def with_replays(self, task: Task) -> Task:
-        """The task with the replays that the history has kept, oldest first."""
+    def with_earlier_rollouts(self, task: Task) -> Task:
+        """The task with the earlier rollouts that the history has kept, oldest first."""
         replays = self.replay_rollouts.get(task.key, ())
         return replace(task, replays=replays) if replays else task
 
@@ -96,7 +96,7 @@ class History:
         demonstrations = self.demonstrations.most_similar(task, count)
         return replace(task, demonstrations=demonstrations) if demonstrations else task
 
-    def with_statistic_states(self, task: Task, statistics: Iterable[TaskStatistic]) -> Task:
+    def with_statistics(self, task: Task, statistics: Iterable[TaskStatistic]) -> Task:
         """The task with the states of `statistics` over the earlier groups of the task."""
         history = self.task_history(task)
         states = {repr(statistic): history.state(statistic) for statistic in statistics}
@@ -148,7 +148,7 @@ class History:
                 continue
             scored_group = _scored_group(step, scored)
             self.task_histories.append(group.task.key, scored_group)
-            self.source_histories.append(group.task.source, scored_group)
+            self.task_source_histories.append(group.task.source, scored_group)
             if replay_rules:
                 self._keep_replays(group.task, scored, replay_rules)
             if keep_demonstrations:
@@ -202,7 +202,7 @@ class History:
 
     def tensors(self) -> dict[str, Tensor]:
         """The states of the statistics for tasks and for sources, as tensors by name."""
-        stores = {"tasks": self.task_histories, "sources": self.source_histories}
+        stores = {"tasks": self.task_histories, "sources": self.task_source_histories}
         return {
             f"{prefix}.{name}": tensor
             for prefix, store in stores.items()
@@ -223,7 +223,7 @@ class History:
             data: The history as JSON data.
             tensors: The states of the statistics.
             task_statistics: The statistics of `task_histories`.
-            source_statistics: The statistics of `source_histories`.
+            source_statistics: The statistics of `task_source_histories`.
         """
         return cls(
             data["tasks_drawn"],

@@ -19,10 +19,10 @@ from grupo.rollouts.strategy_attempts import (
     attempt_tasks,
 )
 from grupo.rollouts.vote_curve import AttemptCurve, likeliest_curve, vote_curve
-from grupo.util.statistics import Interval, stratified_mean
+from grupo.util.statistics import Interval, bootstrap_mean
 
-# Self-consistency is measured with at most this many attempts, or with `attempts_per_task` if that
-# is larger. A more expensive strategy is compared with this many.
+# Largest number of attempts with which self-consistency is measured (`attempts_per_task`, if that is
+# larger). A strategy that costs more than that is compared with this number of attempts.
 MAX_BASELINE_ATTEMPTS = 64
 GREEDY, SINGLE = "greedy", "single attempts"
 
@@ -57,7 +57,7 @@ class AtEqualTokens:
         """The comparison by name."""
         return {
             "attempts": self.attempts,
-            "is_cut": self.is_clamped,
+            "is_clamped": self.is_clamped,
             "self_consistency": self.baseline,
             "difference": vars(self.difference),
             "verdict": self.verdict,
@@ -70,11 +70,11 @@ class StrategyResult:
 
     Args:
         name: The strategy as the user spells it.
-        solved: Fraction of attempts that solve their task, with its interval over tasks.
+        accuracy: Fraction of attempts that solve their task, with its interval over tasks.
         tokens: Generated and read tokens per answer, by name.
-        details: Tokens by role, usage (calls of other models and counts of choices, by name),
-            seconds per answer and failed attempts. {} for the points of a curve, which reuse the
-            single attempts.
+        details: Tokens by role, the counts that the strategy reports (such as calls of another
+            model, or how often each option was chosen), seconds per answer and failed attempts.
+            {} for the points of a curve, which reuse the single attempts.
         difference_to_first: Difference to the first strategy, paired by task; None for the first
             strategy.
         at_equal_tokens: Comparison with self-consistency; None for a baseline and for
@@ -82,7 +82,7 @@ class StrategyResult:
     """
 
     name: str
-    solved: Proportion
+    accuracy: Proportion
     tokens: Mapping[str, float]
     details: Mapping[str, Any]
     difference_to_first: Interval | None = None
@@ -97,8 +97,8 @@ class StrategyResult:
         """The result by name."""
         data = {
             "name": self.name,
-            "solved": self.solved.value,
-            "interval": [self.solved.low, self.solved.high],
+            "solved": self.accuracy.value,
+            "interval": [self.accuracy.low, self.accuracy.high],
             "tokens_per_answer": dict(self.tokens),
             **self.details,
         }
@@ -158,9 +158,9 @@ def compare_strategies(
 ) -> StrategyComparison:
     """Attempt all tasks with every strategy and with the baselines.
 
-    The baselines are computed from single attempts at each task, which together cost the tokens of
-    the most expensive strategy. Their number is at least `attempts_per_task`, and at most
-    `MAX_BASELINE_ATTEMPTS` if this is larger.
+    The baselines are computed from single attempts. Each task gets as many of them as cost the
+    tokens of one answer of the most expensive strategy: at least `attempts_per_task`, and at most
+    the larger of `attempts_per_task` and `MAX_BASELINE_ATTEMPTS`.
 
     Args:
         policy: Generates the rollouts.
@@ -176,17 +176,19 @@ def compare_strategies(
             cache the attempts on disk.
     """
     attempt = partial(attempt, policy, env, tasks, key=key, progress=progress)
-    greedy = attempt(single_response, rounds=range(1), top_k=1, name=GREEDY)
-    single = attempt(single_response, rounds=range(attempts_per_task), name=SINGLE)
+    greedy = attempt(single_response, attempt_indices=range(1), top_k=1, name=GREEDY)
+    single = attempt(single_response, attempt_indices=range(attempts_per_task), name=SINGLE)
     runs = {
         name: single
         if strategy is single_response
-        else attempt(strategy, rounds=range(attempts_per_task), name=name)
+        else attempt(strategy, attempt_indices=range(attempts_per_task), name=name)
         for name, strategy in strategies.items()
     }
     needed = _attempts_needed(vote_curve(single, success, extract), runs.values())
     if needed > attempts_per_task:
-        single += attempt(single_response, rounds=range(attempts_per_task, needed), name=SINGLE)
+        single += attempt(
+            single_response, attempt_indices=range(attempts_per_task, needed), name=SINGLE
+        )
     curve = vote_curve(single, success, extract)
     is_single = {name: strategy is single_response for name, strategy in strategies.items()}
     # a strategy that is `single_response` shares its attempts with the baselines
@@ -225,15 +227,15 @@ def _results_of_runs(
         curve: The curve of self-consistency.
         is_single: Whether a strategy is `single_response`, by its name.
     """
-    solved = {name: run.solved(success).mean(0) for name, run in runs.items()}
-    first = next(iter(solved))
+    accuracies = {name: run.solved(success).mean(0) for name, run in runs.items()}  # of each task
+    first = next(iter(accuracies))
     return tuple(
         _compared_result(
             name,
             run,
-            solved[name],
+            accuracies[name],
             curve,
-            None if name == first else solved[first],
+            None if name == first else accuracies[first],
             is_single=is_single[name],
         )
         for name, run in runs.items()
@@ -243,15 +245,18 @@ def _results_of_runs(
 def _compared_result(
     name: str,
     run: StrategyAttempts,
-    solved: np.ndarray,
+    accuracies: np.ndarray,
     curve: AttemptCurve,
     first: np.ndarray | None,
     *,
     is_single: bool,
 ) -> StrategyResult:
-    """The result of a strategy, with its paired differences to `first` and to the curve."""
-    result = _result_of_attempts(name, run, solved)
-    difference = None if first is None else stratified_mean([(solved - first).tolist()])
+    """The result of a strategy, with its paired differences to `first` and to the curve.
+
+    `accuracies` and `first` have one value per task.
+    """
+    result = _result_of_attempts(name, run, accuracies)
+    difference = None if first is None else bootstrap_mean(accuracies - first)
     if is_single:
         return replace(result, difference_to_first=difference)
     attempts = curve.attempts_for(result.all_tokens)
@@ -260,12 +265,12 @@ def _compared_result(
         min(max(attempts, 1.0), len(curve.solved)),
         not 1 <= round(attempts, 6) <= len(curve.solved),
         float(baseline.mean()),
-        stratified_mean([(solved - baseline).tolist()]),
+        bootstrap_mean(accuracies - baseline),
     )
     return replace(result, difference_to_first=difference, at_equal_tokens=equal)
 
 
-def _result_of_attempts(name: str, run: StrategyAttempts, solved: np.ndarray) -> StrategyResult:
+def _result_of_attempts(name: str, run: StrategyAttempts, accuracies: np.ndarray) -> StrategyResult:
     """The result of attempts, without comparisons."""
     details = {
         "generated_by_role": dict(run.generated),
@@ -275,7 +280,7 @@ def _result_of_attempts(name: str, run: StrategyAttempts, solved: np.ndarray) ->
         "failed": len(run.errors),
     }
     return StrategyResult(
-        name, bootstrap_proportion(solved.tolist()), run.tokens_per_answer, details
+        name, bootstrap_proportion(accuracies.tolist()), run.tokens_per_answer, details
     )
 
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from grupo.config.success import with_default_reward_term
-from grupo.config.supervised import evaluated_demonstration_sampler
+from grupo.config.supervised import sampler_of_scored_demonstrations
 from grupo.core.interfaces import EnvSpec, open_env
 from grupo.core.types import Group, Task
 from grupo.distributed.base import Ranks
@@ -15,7 +15,7 @@ from grupo.rollouts.demonstration_scores import DemonstrationScores
 from grupo.rollouts.evaluate import EvalResult, evaluate
 from grupo.rollouts.samplers import GivenAnswerSampler
 from grupo.training.update.collate import collate
-from grupo.training.update.signals import evaluate_all
+from grupo.training.update.signals import signals_of_all_rows
 from grupo.util.event_loop import run_coroutine
 from grupo.util.rng import derive_key
 
@@ -44,7 +44,7 @@ def evaluate_held_out(
         key=derive_key(recipe.seed, "held-out"),
         ranks=ranks,
     )
-    if sampler := evaluated_demonstration_sampler(recipe):
+    if sampler := sampler_of_scored_demonstrations(recipe):
         scores = demonstration_scores(policy, sampler, recipe.env, tasks, ranks)
         result = replace(result, demonstration_scores=scores)
     return result
@@ -62,7 +62,7 @@ def demonstration_scores(
     Args:
         policy: The policy, which is not changed.
         sampler: Reads the demonstrations.
-        env: Returns the first observation, which a demonstration that is a text answers.
+        env: Returns the prompt of a demonstration that is only a text.
         tasks: The held-out tasks.
         ranks: The processes that share the rows; every rank returns the scores of all.
     """
@@ -75,7 +75,7 @@ def demonstration_scores(
         if not groups:
             continue
         batch = collate(groups, policy.encode)
-        signals = evaluate_all(policy, policy, batch, list(sums), ranks)
+        signals = signals_of_all_rows(policy, policy, batch, list(sums), ranks)
         for name in sums:
             sums[name] += signals[name][batch.mask].double().sum().item()
         num_tokens += int(batch.mask.sum())
@@ -88,7 +88,7 @@ def _read_demonstrations(
     policy: Policy, sampler: GivenAnswerSampler, env: EnvSpec, tasks: Sequence[Task]
 ) -> list[Group]:
     """The demonstrations of each task; rejected answers, with reward 0, are left out."""
-    actor = policy.actor(0)
+    actor = policy.actor(key=0)  # no random numbers are drawn
 
     async def read() -> list[Group]:
         opened_env = open_env(env)

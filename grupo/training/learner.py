@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from grupo.algo.optimizers.averaging import use_averaged_weights
-from grupo.config.staleness import split_max_staleness
+from grupo.config.staleness import staleness_limits
 from grupo.config.validate import env_warnings
 from grupo.config.validate_rewards import check_rewards_in_range
 from grupo.config.validate_tasks import load_tasks, task_notes
@@ -83,9 +83,9 @@ class Learner:
         recipe: Everything that the run chooses.
         ranks: The processes that train together.
         recipe_of_step: Returns the recipe of a step, by its number from 0; by default `recipe`.
-            When a run is resumed with a changed recipe, steps before the change are repeated with
-            the recipe that they had. The schedules, `max_steps` and `early_stopping` of a step are
-            read from its own recipe, and everything else from `recipe`.
+            A resumed run may repeat steps from before its recipe was changed. Such a step has the
+            schedules, `max_steps` and `early_stopping` of its own recipe. All other fields are
+            equal in both recipes, or they do not alter the result of a step.
         segments: The storage for the rollouts of the replay buffer; by default memory.
         step_durations: The seconds of each step. A step that is repeated after a resume keeps the
             seconds of its first execution, so that schedules and the end of the run stay the same.
@@ -127,7 +127,7 @@ class Learner:
         self.stopwatch = Stopwatch()
         self.step_messages: list[str] = []
         # the number of steps by which generation runs ahead of the updates
-        self.steps_ahead = split_max_staleness(recipe).steps_ahead
+        self.steps_ahead = staleness_limits(recipe).steps_ahead
         if self.steps_ahead:
             self.policy.generate_from_weight_copy()
         share_inference_servers(self.policy, ranks)
@@ -153,7 +153,7 @@ class Learner:
             self.tasks,
             history=History(
                 task_histories=StatisticStore(requires.task_statistics),
-                source_histories=StatisticStore(requires.source_statistics),
+                task_source_histories=StatisticStore(requires.source_statistics),
             ),
             replay_buffer=ReplayBuffer(capacity=requires.replay_buffer, segments=segments),
             ema_weights=recipe.ema.initial(policy.weights()) if recipe.ema else {},
@@ -201,7 +201,7 @@ class Learner:
         # times differ between ranks, and schedules and controllers may read them
         step_metrics = broadcast_from_rank_0(self.ranks, step_metrics, Phase.STEP_ENDED)
         kl = measured_kl(self.recipe_of_step(step).early_stopping, step_metrics)
-        # the state reads the controllers of a method; in `method`, numbers have replaced them
+        # `recipe.method` still has its controllers, whose metrics the history must keep
         self.state.record_step(collected.sampled_groups, step_metrics, recipe.method, kl)
         kill_point("step/recorded")
         return TrainStepResult(collected, batch, step_metrics, signals, tuple(self.step_messages))
@@ -211,15 +211,15 @@ class Learner:
         stopwatch = Stopwatch()
         # first finish the rollouts that are generated ahead: the engine gets other weights
         self.rollout_queue.wait_all()
-        # the averages of an averaging optimizer are evaluated; the average of `recipe.ema` is not
+        # an averaging optimizer is evaluated at its averaged weights; `recipe.ema` is only stored
         optimizers = self.state.optimizers.values()
-        with use_averaged_weights(*optimizers), count_external_usage() as own_usage:
+        with use_averaged_weights(*optimizers), count_external_usage() as usage_of_rank:
             self.policy.sync_weights(self.policy.weight_sync.snapshot(), self.state.step)
             result = evaluate_held_out(self.recipe, self.policy, self.eval_tasks, self.ranks)
             self.policy.weight_sync.release_memory()  # of the inference engine
-        usage_of_ranks = exchange_json(self.ranks, own_usage, Phase.EVALUATION_ENDED)
+        usage_by_rank = exchange_json(self.ranks, usage_of_rank, Phase.EVALUATION_ENDED)
         seconds = broadcast_from_rank_0(self.ranks, stopwatch.elapsed, Phase.EVALUATION_ENDED)
-        self.state.record_evaluation(label, result, seconds, sum_counts(usage_of_ranks))
+        self.state.record_evaluation(label, result, seconds, sum_counts(usage_by_rank))
         kill_point("run/evaluated")
         return result
 

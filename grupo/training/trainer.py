@@ -24,7 +24,7 @@ from grupo.training.resume.resumable import (
     release_loaded_models,
 )
 from grupo.training.resume.run_folder import CHECKPOINTS_FOLDER, RunFolder
-from grupo.training.stopping import run_summary, saved_best_steps, stop_reason
+from grupo.training.stopping import best_steps_to_keep, run_summary, stop_reason
 from grupo.training.update.records import response_records, rollout_records
 
 
@@ -52,6 +52,7 @@ class Trainer:
         self.run_folder = run_folder
         self.lock = lock
         self.callback = callback if learner.ranks.rank == 0 else NullCallback()
+        # The recipe of the last step. A step before an extension has its own: `recipe_of_step`.
         self.recipe = learner.recipe
         self.policy = learner.policy
         self.state = learner.state
@@ -96,8 +97,8 @@ class Trainer:
         with suppress(NoCheckpoint):
             self._restore_checkpoint()
         self._remove_old_segments()
-        if warning := self.state.step_durations.load():
-            self.callback.on_message(warning)
+        if damage_message := self.state.step_durations.load():
+            self.callback.on_message(damage_message)
         if not self.ranks.rank:
             exchange_json(self.ranks, None, Phase.CHECKPOINT_RESTORED)  # the others go on
 
@@ -127,7 +128,7 @@ class Trainer:
     def _step(self) -> None:
         with convert_to_rank_lost_error(self.ranks):
             result = self.learner.step()
-        step = self.state.step  # number of steps done; `recipe_of_step` counts from 0
+        step = self.state.step  # the number of this step, from 1; `recipe_of_step` counts from 0
         for message in result.messages:
             self.callback.on_message(message)
         if self._must_evaluate(self.run_folder.recipe_of_step(step - 1)):
@@ -151,7 +152,7 @@ class Trainer:
 
     def _log(self, step: int, result: TrainStepResult) -> None:
         if not self.run_folder.is_writer:
-            return  # building the records of tokens takes a tenth of the time of a short update
+            return  # `log` would write nothing, and building the records is slow
         sampled = result.collected.sampled_groups
         kept = result.collected.kept_groups
         num_logged = self.run_folder.recipe_of_step(step - 1).logged_groups
@@ -180,15 +181,15 @@ class Trainer:
     def _must_evaluate(self, recipe: Recipe) -> bool:
         """Whether the policy is evaluated now, after a step with this recipe.
 
-        A run evaluates its policy when it finishes. If the run was extended later, it may repeat
-        this step from an older checkpoint. It then evaluates the policy again, to the same scores.
+        The policy is also evaluated at a step at which the run had ended before it was extended.
+        The run had an evaluation there, which a repetition of the step must repeat.
         """
         step = self.state.step
         every = recipe.evaluation.every
         is_due = bool(every) and step % every == 0 and step < recipe.max_steps
-        earlier_recipes = self.run_folder.earlier_recipes
         return is_due or any(
-            earlier.finished and earlier.step == step for earlier in earlier_recipes
+            earlier.run_had_ended and earlier.last_step == step
+            for earlier in self.run_folder.earlier_recipes
         )
 
     def _stop_reason(self) -> str:
@@ -197,7 +198,7 @@ class Trainer:
         return stop_reason(self.recipe, self.state.stop_inputs())
 
     def _best_steps(self) -> list[int]:
-        return saved_best_steps(self.recipe, self.state.step, self.state.eval_scores)
+        return best_steps_to_keep(self.recipe, self.state.step, self.state.eval_scores)
 
     def _save(self) -> None:
         check_same_weights(self.ranks, self.policy.replicated_weights())

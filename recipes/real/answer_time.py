@@ -66,7 +66,7 @@ class KeptAttempts:
         file = self.folder / f"{sha256(cell.encode()).hexdigest()[:16]}.json"
         if not file.exists():
             attempts = attempt_tasks(
-                policy, env, tasks, strategy, name=name, rounds=rounds, **options
+                policy, env, tasks, strategy, name=name, attempt_indices=attempt_indices, **options
             )
             self.folder.mkdir(parents=True, exist_ok=True)
             write_atomically(file, strict_json.to_json({"cell": cell, **_to_data(attempts)}))

@@ -76,7 +76,9 @@ def corruptions(state: State) -> Mapping[str, Callable[[], Any]]:
             history, "task_histories", StatisticStore(history.task_histories.statistics)
         ),
         "source history": lambda: setattr(
-            history, "source_histories", StatisticStore(history.source_histories.statistics)
+            history,
+            "task_source_histories",
+            StatisticStore(history.task_source_histories.statistics),
         ),
         "replays": history.replay_rollouts.clear,
         "demonstrations": lambda: setattr(history, "demonstrations", DemonstrationBuffer()),

@@ -81,7 +81,7 @@ def policy(tmp_path_factory):
 
 
 def attempt(policy, strategy, rounds=2, tasks=TASKS):
-    return attempt_tasks(policy, Once(), tasks, strategy, rounds=range(rounds), key=1)
+    return attempt_tasks(policy, Once(), tasks, strategy, attempt_indices=range(rounds), key=1)
 
 
 def test_a_prompt_is_read_once_for_all_attempts_at_an_answer(policy):
@@ -137,9 +137,11 @@ def test_a_comparison_pairs_strategies_by_task(policy):
     single, vote, revised = comparison.strategies
     assert single.difference_to_first is None
     assert single.at_equal_tokens is None
-    assert vote.difference_to_first.value == pytest.approx(vote.solved.value - single.solved.value)
+    assert vote.difference_to_first.value == pytest.approx(
+        vote.accuracy.value - single.accuracy.value
+    )
     equal = revised.at_equal_tokens
-    assert equal.difference.value == pytest.approx(revised.solved.value - equal.baseline)
+    assert equal.difference.value == pytest.approx(revised.accuracy.value - equal.baseline)
     tokens = comparison.votes[0].tokens
     spent = tokens["read"] + equal.attempts * tokens["generated"]
     assert equal.is_clamped or spent == pytest.approx(revised.all_tokens, rel=0.2)
@@ -166,7 +168,7 @@ BROKEN_ENV = SingleTurn((RewardTerm("r", broken_reward),))
 
 
 def test_failed_attempts_are_counted_and_not_solved(policy):
-    run = attempt_tasks(policy, BROKEN_ENV, TASKS, single_response, rounds=range(1), key=1)
+    run = attempt_tasks(policy, BROKEN_ENV, TASKS, single_response, attempt_indices=range(1), key=1)
     assert len(run.errors) == 3
     assert run.solved(is_b).sum() == 0
 
@@ -190,9 +192,9 @@ def test_the_frontier_has_the_results_that_no_cheaper_one_reaches(policy):
     comparison = compare(policy, {"single": single_response, "Vote(2)": Vote(2)})
     results = (*comparison.strategies, *comparison.votes)
     kept = frontier(results)
-    values = [result.solved.value for result in kept]
+    values = [result.accuracy.value for result in kept]
     assert values == sorted(set(values))
-    assert max(result.solved.value for result in results) == values[-1]
+    assert max(result.accuracy.value for result in results) == values[-1]
 
 
 @pytest.mark.parametrize(

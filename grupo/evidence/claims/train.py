@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from grupo.algo.filters import filter_step
+from grupo.algo.filters import select_groups_of_step
 from grupo.algo.optimizers import Adam
 from grupo.algo.optimizers.update import optimizer_step
 from grupo.core.batch import Batch
@@ -30,7 +30,7 @@ from grupo.rollouts.task_history import StatisticStore
 from grupo.training.update.collate import collate
 from grupo.training.update.gradients import accumulate_gradients
 from grupo.training.update.metrics import advantage_metrics, combine_update_metrics
-from grupo.training.update.signals import add_signals, evaluate_all
+from grupo.training.update.signals import add_signals
 from grupo.util.rng import derive_key, make_rng
 
 EVALUATIONS = 10  # during training
@@ -81,7 +81,7 @@ class TabularRun:
             self.optimizers.append((heads, HEAD_LEARNING_RATE))
         self.history = History(
             task_histories=StatisticStore(requires.task_statistics),
-            source_histories=StatisticStore(requires.source_statistics),
+            task_source_histories=StatisticStore(requires.source_statistics),
         )
         self.group_size = group_size_of(self.method.sampler)
         self.num_groups = (arm.rollouts_per_step or setting.rollouts_per_step) // self.group_size
@@ -118,18 +118,18 @@ class TabularRun:
         while tasks := method.curriculum(self._request(self.num_groups - len(kept), round_index)):
             self.history.count_drawn_tasks(len(tasks))
             key = derive_key(self.seed, "sample", self.step_number, round_index)
-            tasks = [self.history.with_replays(task) for task in tasks]
+            tasks = [self.history.with_earlier_rollouts(task) for task in tasks]
             groups = sample_groups(self.env, logp, tasks, self.group_size, key)
             sampled += groups
             kept += method.filter(groups)
             round_index += 1
-        return sampled, [*filter_step(method.filter, kept, sampled, self.num_groups)]
+        return sampled, [*select_groups_of_step(method.filter, kept, sampled, self.num_groups)]
 
     def build_batch(self, method: Method, groups: Sequence[Group]) -> Batch:
         """The collated batch with measured signals and advantages."""
         batch = collate(groups, _no_inputs, self.history.task_history)
         if self.setting.engine_noise:
-            old_logp = evaluate_all(self.policy, self.policy, batch, ["logp"])["logp"]
+            old_logp = compute_signals(self.policy, self.policy, batch, ["logp"])["logp"]
             batch = replace(batch, old_logp=old_logp)
         models = {"ref": self.reference}
         batch = add_signals(self.policy, models, batch, method.requires.signals)
@@ -144,7 +144,7 @@ class TabularRun:
                     self.policy,
                     method,
                     minibatch,
-                    measure_all_rows=bool(self.method.controller_metric_names),
+                    include_rows_without_gradient=bool(self.method.controller_metric_names),
                 )
             )
             for optimizer, learning_rate in self.optimizers:

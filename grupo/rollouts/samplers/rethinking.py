@@ -62,8 +62,8 @@ class ForcedRethinking(SamplerWrapper):
     """Continues finished rollouts after a forced text; correct continuations replace rollouts.
 
     A rollout is continued with probability `chance`, unless the token limit ended it. Its end token
-    is removed. With probability `cut_chance`, its end is also cut off, before the texts
-    `cut_before`. The trigger is forced, and the policy generates a continuation. A correct
+    is removed. With probability `cut_chance`, its last part is cut off as well (from where, says
+    `cut_before`). The trigger is forced, and the policy generates a continuation. A correct
     continuation of an allowed length replaces the rollout that it continues. At most
     `max_per_group` rollouts of a group are replaced. The trigger is trained on as if the policy had
     sampled it. The reward term `rethought` is 1 for each rollout of the group whose text contains

@@ -15,7 +15,7 @@ from itertools import count
 import torch
 from torch import Tensor
 
-from grupo.algo.filters import Filter, filter_step
+from grupo.algo.filters import Filter, select_groups_of_step
 from grupo.core.interfaces import Actor, ClosableSessions, Env, EnvSpec, open_env
 from grupo.core.requires import merged_requires
 from grupo.core.types import Group, Task
@@ -30,7 +30,7 @@ from grupo.storage.fault_injection import kill_point
 from grupo.training.collect.failed_rollouts import drop_failed_rollouts
 from grupo.training.collect.sampling_round import SamplingRound
 from grupo.training.collect.unfinished_exchange import exchange_unfinished_groups
-from grupo.training.collect.unfinished_groups import GroupInProgress, StepTokenLimit
+from grupo.training.collect.unfinished_groups import GroupInProgress, RolloutTokenLimit
 
 
 @dataclass(frozen=True)
@@ -38,8 +38,9 @@ class CollectedGroups:
     """The groups that a step generated, and the groups that it trains on.
 
     A group is sampled if its generation has ended in the step. A sampled group is kept if the
-    filter selects it. The filter, or the replay of stored rollouts, may also change the kept
-    groups. The step trains on the kept groups, and on no other.
+    filter selects it. The filter may remove rollouts from a kept group or add some. The replay of
+    stored rollouts may remove rollouts too, and appends a group for each replayed rollout. The step
+    trains on the kept groups, and on no other.
 
     Args:
         sampled_groups: All groups that have ended; they may have unfinished rollouts.
@@ -77,7 +78,7 @@ async def collect_groups(
     num_groups: int,
     seed: int,
     ranks: Ranks = SINGLE_RANK,
-    token_limit: StepTokenLimit | None = None,
+    token_limit: RolloutTokenLimit | None = None,
     unfinished_groups: Sequence[GroupInProgress] = (),
 ) -> CollectedGroups:
     """Generate groups in rounds, until the curriculum returns no tasks.
@@ -91,10 +92,11 @@ async def collect_groups(
         tasks: The training tasks.
         history: The record of earlier groups, which this function changes: it counts the new tasks
             in `history.num_tasks_drawn` and removes the unfinished rollouts of drawn tasks.
-        num_groups: Target number of groups. The first round requests this number of new groups. A
-            later round requests it minus the number of kept and unfinished groups so far. The step
-            trains on at most this many groups, plus one for each of the `unfinished_groups`.
-        seed: Seed of the run, for the curriculum and, with a token limit, for the random streams.
+        num_groups: Number of new groups that the step aims at. Each round requests the groups that
+            are still missing: neither kept nor left unfinished. The continued groups come on top,
+            so that at most `num_groups + len(unfinished_groups)` groups are kept.
+        seed: Seed of the run. The curriculum reads it. With a token limit, the random streams of a
+            group are derived from it; otherwise `actor` has the random streams of the step.
         ranks: The processes that share the generation; every rank returns the groups of all ranks.
         token_limit: Maximum number of tokens that this step generates for one rollout. None means
             that this step generates every rollout to its end.
@@ -172,7 +174,7 @@ class _Collection:
     def result(self, group_filter: Filter, max_kept: int) -> CollectedGroups:
         """Return the groups of the step; the step trains on at most `max_kept` groups."""
         # a `StepFilter` may now add groups; it sees all groups of the step
-        kept = tuple(filter_step(group_filter, self.kept, self.scored, max_kept))
+        kept = tuple(select_groups_of_step(group_filter, self.kept, self.scored, max_kept))
         rank_of_rollout = tuple(self.rank_of_rollout)
         return CollectedGroups(tuple(self.sampled), kept, rank_of_rollout, tuple(self.unfinished))
 
@@ -196,13 +198,13 @@ def _draw_groups(method: Method, request: CurriculumRequest, step: int) -> list[
 def _with_history(task: Task, history: History, method: Method) -> Task:
     """Return the task with all data of earlier steps that the method's sampler reads.
 
-    These are the task's replays, unfinished rollouts (which are removed from the history), similar
-    solved tasks, and the states of its statistics.
+    These are earlier rollouts of the task, its unfinished rollouts (which are removed from the
+    history), similar solved tasks, and the states of the task's statistics.
     """
-    task = history.take_unfinished_rollouts(history.with_replays(task))
+    task = history.take_unfinished_rollouts(history.with_earlier_rollouts(task))
     task = history.with_demonstrations(task, method.requires.demonstrations)
-    # statistics of other components are read in the batch or the request, not in the task
-    return history.with_statistic_states(task, merged_requires(method.sampler).task_statistics)
+    # only the sampler reads statistics in the task
+    return history.with_statistics(task, merged_requires(method.sampler).task_statistics)
 
 
 async def _generate_share(
@@ -210,7 +212,7 @@ async def _generate_share(
     env: Env,
     actor: Actor,
     groups_to_generate: Sequence[GroupInProgress],
-    token_limit: StepTokenLimit | None,
+    token_limit: RolloutTokenLimit | None,
     seed: int,
     ranks: Ranks,
 ) -> dict[int, Group | GroupInProgress]:
@@ -228,7 +230,7 @@ def _exchange_outcomes(
     ranks: Ranks,
     own_outcomes: Mapping[int, Group | GroupInProgress],
     groups_to_generate: Sequence[GroupInProgress],
-    token_limit: StepTokenLimit | None,
+    token_limit: RolloutTokenLimit | None,
 ) -> tuple[dict[int, Group], dict[int, GroupInProgress]]:
     """Exchange the outcomes of a round between the ranks.
 

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
-from grupo.config.staleness import split_max_staleness
+from grupo.config.staleness import staleness_limits
 from grupo.config.validate import check_recipe
 from grupo.core.component import component_fields, to_code, walk
 from grupo.core.schedules import Schedule, resolve_schedules
@@ -137,7 +137,11 @@ def _write_recipe_file(run_folder: RunFolder, recipe: Recipe, step: int, finishe
     kill_point("extend/summary_removed")
     # if a checkpoint is damaged, `step` may be lower than the step of an earlier extension
     earlier_recipes = (
-        replace(entry, step=min(entry.step, step), finished=entry.finished and entry.step <= step)
+        replace(
+            entry,
+            last_step=min(entry.last_step, step),
+            run_had_ended=entry.run_had_ended and entry.last_step <= step,
+        )
         for entry in run_folder.earlier_recipes
     )
     replaced = EarlierRecipe(run_folder.recipe_fingerprint, run_folder.recipe, step, finished)
@@ -170,7 +174,7 @@ def _schedule_notes(old: Recipe, new: Recipe, step: int) -> list[str]:
             f" learning rate was {rates[0]:.3g} at step {step} and is {rates[1]:.3g} at the next"
             " step. A run with this max_steps from its first step would end with other weights."
         )
-    if split_max_staleness(new).steps_ahead:
+    if staleness_limits(new).steps_ahead:
         notes.append(
             f"max_staleness: no rollouts were generated ahead beyond step {old.max_steps}, the"
             " earlier end. A run with the new values from its first step would end with other"

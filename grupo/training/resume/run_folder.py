@@ -59,7 +59,8 @@ class RunFolder:
         recipe: The recipe of the run.
         recipe_fingerprint: Hash of the recipe as it is stored in `recipe.json`.
         earlier_recipes: The recipes of the run before each of its extensions, oldest first. The
-            `step` of an earlier recipe is the number of steps that were done when it was replaced.
+            `last_step` of an earlier recipe is the number of steps that were done when it was
+            replaced.
         is_writer: Whether this process writes; with several ranks, only rank 0.
         model_files: The GGUF files that the recipe names, with their checksums at the run's start.
     """
@@ -131,7 +132,7 @@ class RunFolder:
     @property
     def extension_step(self) -> int:
         """The number of steps that were done when the run was last extended; 0 if it never was."""
-        return max((earlier.step for earlier in self.earlier_recipes), default=0)
+        return max((earlier.last_step for earlier in self.earlier_recipes), default=0)
 
     def recipe_of_step(self, step: int) -> Recipe:
         """Return the recipe of a step.
@@ -142,7 +143,9 @@ class RunFolder:
         Args:
             step: Index of the step, from 0.
         """
-        candidates = (earlier.recipe for earlier in self.earlier_recipes if step < earlier.step)
+        candidates = (
+            earlier.recipe for earlier in self.earlier_recipes if step < earlier.last_step
+        )
         return next(candidates, self.recipe)
 
     def check_model_files(self) -> None:
@@ -262,7 +265,7 @@ class RunFolder:
                 the checkpoint has an earlier recipe, which the run replaced before this step.
             ConfigError: The checkpoint belongs to another recipe.
         """
-        last_step_of = {earlier.fingerprint: earlier.step for earlier in self.earlier_recipes}
+        last_step_of = {earlier.fingerprint: earlier.last_step for earlier in self.earlier_recipes}
         last_step_of[self.recipe_fingerprint] = candidate.step
         if (fingerprint := candidate.data["fingerprint"]) not in last_step_of:
             raise ConfigError(f"run: the checkpoints in {self.folder} belong to another recipe.")

@@ -228,7 +228,7 @@ class State:
             tensors["history"],
             # the components; a checkpoint holds only their states
             self.history.task_histories.statistics,
-            self.history.source_histories.statistics,
+            self.history.task_source_histories.statistics,
         )
         self.replay_buffer.restore(tensors.get(REPLAY_BUFFER, {}))
         self.step = checkpoint.step
