@@ -217,18 +217,19 @@ def scores_of_groups(
     num_solved = [sum(map(success, group.rollouts)) for group in sampled_groups]
     all_rollouts = [r for group in (*greedy_groups, *sampled_groups) for r in group.rollouts]
     errors = [rollout.error for rollout in all_rollouts if rollout.error]
+    greedy_solved = [float(success(group.rollouts[0])) for group in greedy_groups]
     return EvalResult(
-        _proportion([float(success(group.rollouts[0])) for group in greedy_groups], greedy_groups),
-        _proportion([n / num_attempts for n in num_solved], sampled_groups),
-        {
+        greedy=_proportion(greedy_solved, greedy_groups),
+        sampled=_proportion([n / num_attempts for n in num_solved], sampled_groups),
+        pass_at_k={
             k: _proportion([pass_at_k(k, num_attempts, n) for n in num_solved], sampled_groups)
             for k in pass_at_k_values(num_attempts)
         },
-        len(errors),
-        num_generated_actions,
-        num_read_tokens,
-        len(all_rollouts),
-        errors[0] if errors else "",
+        num_failed=len(errors),
+        num_generated_actions=num_generated_actions,
+        num_read_tokens=num_read_tokens,
+        num_answers=len(all_rollouts),
+        first_error=errors[0] if errors else "",
     )
 
 

@@ -21,8 +21,8 @@ from grupo.rollouts.strategy_attempts import (
 from grupo.rollouts.vote_curve import AttemptCurve, likeliest_curve, vote_curve
 from grupo.util.statistics import Interval, bootstrap_mean
 
-# Largest number of attempts with which self-consistency is measured (`attempts_per_task`, if that is
-# larger). A strategy that costs more than that is compared with this number of attempts.
+# Largest number of attempts with which self-consistency is measured, unless `attempts_per_task` is
+# larger. A strategy that costs more than that is compared with this number of attempts.
 MAX_BASELINE_ATTEMPTS = 64
 GREEDY, SINGLE = "greedy", "single attempts"
 
@@ -194,13 +194,13 @@ def compare_strategies(
     # a strategy that is `single_response` shares its attempts with the baselines
     own_runs = [run for name, run in runs.items() if not is_single[name]]
     return StrategyComparison(
-        _results_of_runs(runs, success, curve, is_single),
-        _result_of_attempts(GREEDY, greedy, greedy.solved(success).mean(0)),
-        _results_of_curve("Vote({n})", curve),
-        _results_of_curve("BestOf({n})", likeliest_curve(single, success)),
-        len(tasks),
-        attempts_per_task,
-        tuple(e for run in (greedy, single, *own_runs) for e in run.errors),
+        strategies=_results_of_runs(runs, success, curve, is_single),
+        greedy=_result_of_attempts(GREEDY, greedy, greedy.solved(success).mean(0)),
+        votes=_results_of_curve("Vote({n})", curve),
+        likeliest=_results_of_curve("BestOf({n})", likeliest_curve(single, success)),
+        num_tasks=len(tasks),
+        attempts_per_task=attempts_per_task,
+        errors=tuple(e for run in (greedy, single, *own_runs) for e in run.errors),
     )
 
 
@@ -262,10 +262,10 @@ def _compared_result(
     attempts = curve.attempts_for(result.all_tokens)
     baseline = curve.accuracy_at(attempts)
     equal = AtEqualTokens(
-        min(max(attempts, 1.0), len(curve.solved)),
-        not 1 <= round(attempts, 6) <= len(curve.solved),
-        float(baseline.mean()),
-        bootstrap_mean(accuracies - baseline),
+        attempts=min(max(attempts, 1.0), len(curve.solved)),
+        is_clamped=not 1 <= round(attempts, 6) <= len(curve.solved),
+        baseline=float(baseline.mean()),
+        difference=bootstrap_mean(accuracies - baseline),
     )
     return replace(result, difference_to_first=difference, at_equal_tokens=equal)
 

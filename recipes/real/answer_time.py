@@ -59,10 +59,10 @@ class KeptAttempts:
         strategy: TurnStrategy,
         *,
         name: str,
-        rounds: range,
+        attempt_indices: range,
         **options: Any,
     ) -> StrategyAttempts:
-        cell = f"{name} {rounds} {[task.key for task in tasks]} {options['key']}"
+        cell = f"{name} {attempt_indices} {[task.key for task in tasks]} {options['key']}"
         file = self.folder / f"{sha256(cell.encode()).hexdigest()[:16]}.json"
         if not file.exists():
             attempts = attempt_tasks(
