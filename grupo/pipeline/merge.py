@@ -100,7 +100,7 @@ class WeightMerge:
     @property
     def pairs(self) -> tuple[tuple[str, float], ...]:
         """Pairs of a reference to a stage and the share of this stage."""
-        # `shares` is a tuple of pairs since `__post_init__`; `dict` only satisfies the type checker
+        # `__post_init__` has made `shares` a tuple of pairs; `dict` is for the type checker
         return tuple(dict(self.shares).items())
 
     @property

@@ -10,7 +10,7 @@ from annotated_types import Interval
 
 from grupo.core.component import component
 from grupo.core.limits import ROUNDS, STAGES
-from grupo.pipeline.export import EXPORT_FOLDER, stages_used_as_models
+from grupo.pipeline.export import EXPORT_FOLDER, names_of_model_stages
 from grupo.pipeline.merge import WeightMerge
 from grupo.pipeline.sources import task_sources_from_stages
 from grupo.pipeline.stages import OWN_POLICY, ExportStage, PipelineStage
@@ -35,8 +35,8 @@ class Pipeline:
     Args:
         stages: The stages, in order.
         rounds: Number of times that the sequence runs. Each round uses different seeds. A stage
-            without `start` continues from the stage before it, and the first stage of a later
-            round from the last stage.
+            without `start` continues from the stage before it, the first stage from the last stage
+            of the round before, and in the first round from its own policy.
     """
 
     stages: tuple[PipelineStage, ...]
@@ -198,7 +198,7 @@ def start_references(start: str | WeightMerge) -> tuple[str, ...]:
 
 
 def _start_stage_names(stage: PipelineStage) -> Iterator[str]:
-    """The names of the stages from whose weights a stage starts.
+    """The names of the stages in `stage.start`; none if it is None or `OWN_POLICY`.
 
     Raises:
         ConfigError: A reference has a checkpoint that is neither "last", "best" nor a step.
@@ -221,7 +221,7 @@ def _recipe_stage_names(recipe: Recipe) -> Iterator[tuple[str, str]]:
     """
     for task_source in task_sources_from_stages(recipe):
         yield f"tasks: {type(task_source).__name__}", task_source.stage
-    for name in stages_used_as_models(recipe):
+    for name in names_of_model_stages(recipe):
         yield "model", name
 
 
@@ -232,7 +232,7 @@ def check_stage_outputs(pipeline: Pipeline) -> None:
     tasks (`SurveyStage`) or rows made of rollouts (`CollectStage`).
     """
     for stage in pipeline.stages:
-        for name in stages_used_as_models(stage.recipe):
+        for name in names_of_model_stages(stage.recipe):
             if pipeline.stage(name).output_name != EXPORT_FOLDER:
                 raise ConfigError(
                     f"{stage.name}: model: 'stage:{name}' refers to a"

@@ -96,8 +96,8 @@ class EvalResult:
             solved. A proportion is NaN if it is computed from failed rollouts only.
         num_generated_actions: Number of tokens (or denoising steps) generated for all attempts.
         num_read_tokens: Number of prompt tokens computed for all attempts, see `Actor.read_tokens`.
-            The attempts at one task share one computation of its prompt. The number is larger with
-            several ranks, because each rank computes the prompts for itself.
+            The attempts at one task share one computation of its prompt. With several ranks, the
+            number may be larger: each rank computes a text with which several prompts begin.
         num_answers: Number of attempts, the greedy ones included.
         first_error: Error of the first failed rollout; "" if no rollout failed.
         demonstration_scores: Scores of held-out demonstrations; None if the evaluation has none.
@@ -175,7 +175,7 @@ def evaluate(
     """
     if not num_attempts:
         return RESULT_WITHOUT_ATTEMPTS
-    with generation_only():  # nothing is trained on, so the engine keeps no activations
+    with generation_only():  # this actor's engine keeps no activations for an update
         actor = policy.actor(key)
     greedy_actor = actor.fork("greedy").with_sampling(top_k=1)
     greedy_groups = run_rollouts(greedy_actor, env, tasks, 1, turn_strategy, ranks)

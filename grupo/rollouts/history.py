@@ -40,50 +40,50 @@ class History:
 
     Args:
         num_tasks_drawn: Number of tasks that curricula have drawn so far.
-        task_histories: The states of the method's statistics for each task, by its key.
+        statistics_by_task: The states of the method's statistics for each task, by its key.
         metrics: The values of each metric that a controller reads, one per step or per group.
         num_steps: Number of steps recorded so far.
         replay_rollouts: The replays by the key of their task; the task drawn longest ago is first.
         unfinished_rollouts: Rollouts to be continued, by the key of their task, oldest first.
-        task_source_histories: The states of the method's statistics for each source of tasks, such
+        statistics_by_source: The states of the method's statistics for each source of tasks, such
             as a data set, by its name (`Task.source`).
         demonstrations: Correct answers of the policy to earlier tasks.
     """
 
     num_tasks_drawn: int = 0
-    task_histories: StatisticStore = field(default_factory=StatisticStore)
+    statistics_by_task: StatisticStore = field(default_factory=StatisticStore)
     metrics: dict[str, list[float]] = field(default_factory=dict)
     num_steps: int = 0
     replay_rollouts: dict[str, tuple[Rollout, ...]] = field(default_factory=dict)
     unfinished_rollouts: dict[str, tuple[Rollout, ...]] = field(default_factory=dict)
-    task_source_histories: StatisticStore = field(default_factory=StatisticStore)
+    statistics_by_source: StatisticStore = field(default_factory=StatisticStore)
     demonstrations: DemonstrationBuffer = field(default_factory=DemonstrationBuffer)
 
     def copy(self) -> "History":
         """A copy that does not change when groups or metrics are appended to this history."""
         return History(
             self.num_tasks_drawn,
-            self.task_histories.copy(),
+            self.statistics_by_task.copy(),
             {name: list(values) for name, values in self.metrics.items()},
             self.num_steps,
             dict(self.replay_rollouts),
             dict(self.unfinished_rollouts),
-            self.task_source_histories.copy(),
+            self.statistics_by_source.copy(),
             self.demonstrations.copy(),
         )
 
-    def task_history(self, task: Task) -> TaskHistory:
+    def statistics_of_task(self, task: Task) -> TaskHistory:
         """The states of the method's statistics over the earlier groups of a task."""
-        histories = self.task_histories
+        histories = self.statistics_by_task
         return histories.get(task.key, histories.empty_history)
 
-    def source_history(self, source: str) -> TaskHistory:
+    def statistics_of_source(self, source: str) -> TaskHistory:
         """The states of the method's statistics over the earlier groups of all tasks of a source.
 
         Args:
             source: Name of the source, as in `Task.source`.
         """
-        histories = self.task_source_histories
+        histories = self.statistics_by_source
         return histories.get(source, histories.empty_history)
 
     def with_earlier_rollouts(self, task: Task) -> Task:
@@ -98,7 +98,7 @@ class History:
 
     def with_statistics(self, task: Task, statistics: Iterable[TaskStatistic]) -> Task:
         """The task with the states of `statistics` over the earlier groups of the task."""
-        history = self.task_history(task)
+        history = self.statistics_of_task(task)
         states = {repr(statistic): history.state(statistic) for statistic in statistics}
         return replace(task, statistic_states=states) if states else task
 
@@ -147,8 +147,8 @@ class History:
             if not scored:
                 continue
             scored_group = _scored_group(step, scored)
-            self.task_histories.append(group.task.key, scored_group)
-            self.task_source_histories.append(group.task.source, scored_group)
+            self.statistics_by_task.append(group.task.key, scored_group)
+            self.statistics_by_source.append(group.task.source, scored_group)
             if replay_rules:
                 self._keep_replays(group.task, scored, replay_rules)
             if keep_demonstrations:
@@ -202,7 +202,7 @@ class History:
 
     def tensors(self) -> dict[str, Tensor]:
         """The states of the statistics for tasks and for sources, as tensors by name."""
-        stores = {"tasks": self.task_histories, "sources": self.task_source_histories}
+        stores = {"tasks": self.statistics_by_task, "sources": self.statistics_by_source}
         return {
             f"{prefix}.{name}": tensor
             for prefix, store in stores.items()
@@ -222,8 +222,8 @@ class History:
         Args:
             data: The history as JSON data.
             tensors: The states of the statistics.
-            task_statistics: The statistics of `task_histories`.
-            source_statistics: The statistics of `task_source_histories`.
+            task_statistics: The statistics of `statistics_by_task`.
+            source_statistics: The statistics of `statistics_by_source`.
         """
         return cls(
             data["tasks_drawn"],

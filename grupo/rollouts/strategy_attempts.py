@@ -170,7 +170,7 @@ def attempt_tasks(
     sampler = WithProgress(GroupSampler(1, WithOwnUsage(strategy, usage)), progress)
     single = [replace(task, group_size=1) for task in tasks]
     for index in attempt_indices:
-        with generation_only():  # nothing is trained on, so the engine keeps no activations
+        with generation_only():  # this actor's engine keeps no activations for an update
             actor = policy.actor(derive_key(key, "round", index))
         groups = sample_groups(actor.with_sampling(top_k=top_k), env, single, sampler)
         rollouts.append(tuple(group.rollouts[0] for group in groups))

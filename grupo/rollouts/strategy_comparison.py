@@ -74,7 +74,7 @@ class StrategyResult:
         tokens: Generated and read tokens per answer, by name.
         details: Tokens by role, the counts that the strategy reports (such as calls of another
             model, or how often each option was chosen), seconds per answer and failed attempts.
-            {} for the points of a curve, which reuse the single attempts.
+            {} for self-consistency and best-of-n, which reuse the single attempts.
         difference_to_first: Difference to the first strategy, paired by task; None for the first
             strategy.
         at_equal_tokens: Comparison with self-consistency; None for a baseline and for
@@ -158,9 +158,9 @@ def compare_strategies(
 ) -> StrategyComparison:
     """Attempt all tasks with every strategy and with the baselines.
 
-    The baselines are computed from single attempts. Each task gets as many of them as cost the
-    tokens of one answer of the most expensive strategy: at least `attempts_per_task`, and at most
-    the larger of `attempts_per_task` and `MAX_BASELINE_ATTEMPTS`.
+    The baselines are computed from n single attempts at each task, which together cost the tokens
+    of one answer of the most expensive strategy. n is at most `MAX_BASELINE_ATTEMPTS`, but never
+    less than `attempts_per_task`.
 
     Args:
         policy: Generates the rollouts.
@@ -192,7 +192,7 @@ def compare_strategies(
     curve = vote_curve(single, success, extract)
     is_single = {name: strategy is single_response for name, strategy in strategies.items()}
     # a strategy that is `single_response` shares its attempts with the baselines
-    own_runs = [run for name, run in runs.items() if not is_single[name]]
+    not_single = [run for name, run in runs.items() if not is_single[name]]
     return StrategyComparison(
         strategies=_results_of_runs(runs, success, curve, is_single),
         greedy=_result_of_attempts(GREEDY, greedy, greedy.solved(success).mean(0)),
@@ -200,7 +200,7 @@ def compare_strategies(
         likeliest=_results_of_curve("BestOf({n})", likeliest_curve(single, success)),
         num_tasks=len(tasks),
         attempts_per_task=attempts_per_task,
-        errors=tuple(e for run in (greedy, single, *own_runs) for e in run.errors),
+        errors=tuple(e for run in (greedy, single, *not_single) for e in run.errors),
     )
 
 
@@ -262,8 +262,8 @@ def _compared_result(
     attempts = curve.attempts_for(result.all_tokens)
     baseline = curve.accuracy_at(attempts)
     equal = AtEqualTokens(
-        attempts=min(max(attempts, 1.0), len(curve.solved)),
-        is_clamped=not 1 <= round(attempts, 6) <= len(curve.solved),
+        attempts=min(max(attempts, 1.0), len(curve.accuracies)),
+        is_clamped=not 1 <= round(attempts, 6) <= len(curve.accuracies),
         baseline=float(baseline.mean()),
         difference=bootstrap_mean(accuracies - baseline),
     )
@@ -286,12 +286,12 @@ def _result_of_attempts(name: str, run: StrategyAttempts, accuracies: np.ndarray
 
 def _results_of_curve(form: str, curve: AttemptCurve) -> tuple[StrategyResult, ...]:
     """Results of a curve at 1, 2, 4, … attempts, and at its end."""
-    count = len(curve.solved)
+    count = len(curve.accuracies)
     numbers = sorted({count, *(2**i for i in range(count.bit_length()))})
     return tuple(
         StrategyResult(
             form.format(n=n),
-            bootstrap_proportion(curve.solved[n - 1].tolist()),
+            bootstrap_proportion(curve.accuracies[n - 1].tolist()),
             curve.tokens(n),
             {},
         )

@@ -21,14 +21,14 @@ class AttemptCurve:
     attempts. Over all orders, every attempt is the first one equally often.
 
     Args:
-        solved: Mean accuracy (n, tasks) of the choice among 1, 2, … attempts.
+        accuracies: Mean accuracy (n, tasks) of the choice among 1, 2, … attempts.
         generated: Generated tokens of one attempt.
         read_first: Tokens that one attempt reads.
         read_more: Tokens that each further attempt at the same task reads: the observations after
             the prompt, which all attempts share.
     """
 
-    solved: np.ndarray
+    accuracies: np.ndarray
     generated: float
     read_first: float
     read_more: float
@@ -54,11 +54,11 @@ class AttemptCurve:
         Args:
             n: Number of attempts; a number outside the curve counts as the nearest end.
         """
-        position = min(max(n, 1.0), float(len(self.solved))) - 1
+        position = min(max(n, 1.0), float(len(self.accuracies))) - 1
         low = int(position)
-        high = min(low + 1, len(self.solved) - 1)
+        high = min(low + 1, len(self.accuracies) - 1)
         share = position - low
-        return (1 - share) * self.solved[low] + share * self.solved[high]
+        return (1 - share) * self.accuracies[low] + share * self.accuracies[high]
 
 
 def vote_curve(

@@ -1,4 +1,4 @@
-"""Evaluation on held-out tasks: how often they are solved, and how likely given answers are."""
+"""Evaluation on held-out tasks: how often they are solved, and how likely demonstrations are."""
 
 import asyncio
 from collections.abc import Sequence
@@ -62,7 +62,7 @@ def demonstration_scores(
     Args:
         policy: The policy, which is not changed.
         sampler: Reads the demonstrations.
-        env: Returns the prompt of a demonstration that is only a text.
+        env: Returns the prompt, if a demonstration is an answer text without a prompt.
         tasks: The held-out tasks.
         ranks: The processes that share the rows; every rank returns the scores of all.
     """

@@ -83,9 +83,10 @@ class Learner:
         recipe: Everything that the run chooses.
         ranks: The processes that train together.
         recipe_of_step: Returns the recipe of a step, by its number from 0; by default `recipe`.
-            A resumed run may repeat steps from before its recipe was changed. Such a step has the
-            schedules, `max_steps` and `early_stopping` of its own recipe. All other fields are
-            equal in both recipes, or they do not alter the result of a step.
+            A resumed run may repeat steps from before its recipe was changed. Such a step reads
+            its learning rates (constant or scheduled), the progress of schedules, `max_steps` and
+            `early_stopping` from its own recipe, and all other fields from `recipe`. Those are
+            equal in both, or they do not alter the result of a step.
         segments: The storage for the rollouts of the replay buffer; by default memory.
         step_durations: The seconds of each step. A step that is repeated after a resume keeps the
             seconds of its first execution, so that schedules and the end of the run stay the same.
@@ -152,8 +153,8 @@ class Learner:
             aux_models,
             self.tasks,
             history=History(
-                task_histories=StatisticStore(requires.task_statistics),
-                task_source_histories=StatisticStore(requires.source_statistics),
+                statistics_by_task=StatisticStore(requires.task_statistics),
+                statistics_by_source=StatisticStore(requires.source_statistics),
             ),
             replay_buffer=ReplayBuffer(capacity=requires.replay_buffer, segments=segments),
             ema_weights=recipe.ema.initial(policy.weights()) if recipe.ema else {},
@@ -201,7 +202,8 @@ class Learner:
         # times differ between ranks, and schedules and controllers may read them
         step_metrics = broadcast_from_rank_0(self.ranks, step_metrics, Phase.STEP_ENDED)
         kl = measured_kl(self.recipe_of_step(step).early_stopping, step_metrics)
-        # `recipe.method` still has its controllers, whose metrics the history must keep
+        # The history keeps the metrics that controllers follow. `method` has numbers in place of
+        # its controllers, so `recipe.method` is passed.
         self.state.record_step(collected.sampled_groups, step_metrics, recipe.method, kl)
         kill_point("step/recorded")
         return TrainStepResult(collected, batch, step_metrics, signals, tuple(self.step_messages))
@@ -211,7 +213,8 @@ class Learner:
         stopwatch = Stopwatch()
         # first finish the rollouts that are generated ahead: the engine gets other weights
         self.rollout_queue.wait_all()
-        # an averaging optimizer is evaluated at its averaged weights; `recipe.ema` is only stored
+        # Evaluate at the averaged weights if an optimizer averages weights. The moving average of
+        # `recipe.ema` is only saved in checkpoints.
         optimizers = self.state.optimizers.values()
         with use_averaged_weights(*optimizers), count_external_usage() as usage_of_rank:
             self.policy.sync_weights(self.policy.weight_sync.snapshot(), self.state.step)
@@ -275,7 +278,7 @@ class Learner:
             method,
             self.policy,
             self.aux_models,
-            self.state.history.task_history,  # returns the entry of a task in `task_histories`
+            self.state.history.statistics_of_task,
             must_recompute_old_logp(self.recipe, self.state.sampler_mismatch),
             self.ranks,
             self._run_forward_passes,

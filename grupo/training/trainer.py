@@ -52,7 +52,7 @@ class Trainer:
         self.run_folder = run_folder
         self.lock = lock
         self.callback = callback if learner.ranks.rank == 0 else NullCallback()
-        # The recipe of the last step. A step before an extension has its own: `recipe_of_step`.
+        # The recipe that the run has now. `run_folder.recipe_of_step` has that of earlier steps.
         self.recipe = learner.recipe
         self.policy = learner.policy
         self.state = learner.state
@@ -97,8 +97,9 @@ class Trainer:
         with suppress(NoCheckpoint):
             self._restore_checkpoint()
         self._remove_old_segments()
-        if damage_message := self.state.step_durations.load():
-            self.callback.on_message(damage_message)
+        self.state.step_durations.load()
+        if damage := self.state.step_durations.damage:
+            self.callback.on_message(damage)
         if not self.ranks.rank:
             exchange_json(self.ranks, None, Phase.CHECKPOINT_RESTORED)  # the others go on
 
@@ -109,7 +110,7 @@ class Trainer:
             self.callback.on_message(message)
         self.state.restore(checkpoint)
         if checkpoint.data["fingerprint"] != self.run_folder.recipe_fingerprint:
-            self.state.extend()  # the checkpoint is from before the run was extended
+            self.state.begin_extension()  # the checkpoint is from before the run was extended
 
     def summary(self) -> dict[str, Any]:
         """Return the contents of `summary.json`."""
@@ -181,8 +182,8 @@ class Trainer:
     def _must_evaluate(self, recipe: Recipe) -> bool:
         """Whether the policy is evaluated now, after a step with this recipe.
 
-        The policy is also evaluated at a step at which the run had ended before it was extended.
-        The run had an evaluation there, which a repetition of the step must repeat.
+        Before an extension, the run had evaluated the policy after its last step. If this step is
+        repeated from an older checkpoint, the policy is evaluated again.
         """
         step = self.state.step
         every = recipe.evaluation.every
@@ -194,7 +195,7 @@ class Trainer:
 
     def _stop_reason(self) -> str:
         if self.state.step < self.run_folder.extension_step:
-            return ""  # the checkpoint is older than the extension: first repeat the steps up to it
+            return ""  # the run repeats steps from before its extension; it had not ended there
         return stop_reason(self.recipe, self.state.stop_inputs())
 
     def _best_steps(self) -> list[int]:

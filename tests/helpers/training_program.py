@@ -73,12 +73,12 @@ def corruptions(state: State) -> Mapping[str, Callable[[], Any]]:
         "optimizer": state.optimizers["optimizer"].state.clear,
         "curriculum": lambda: setattr(history, "num_tasks_drawn", 0),
         "task history": lambda: setattr(
-            history, "task_histories", StatisticStore(history.task_histories.statistics)
+            history, "statistics_by_task", StatisticStore(history.statistics_by_task.statistics)
         ),
         "source history": lambda: setattr(
             history,
-            "task_source_histories",
-            StatisticStore(history.task_source_histories.statistics),
+            "statistics_by_source",
+            StatisticStore(history.statistics_by_source.statistics),
         ),
         "replays": history.replay_rollouts.clear,
         "demonstrations": lambda: setattr(history, "demonstrations", DemonstrationBuffer()),

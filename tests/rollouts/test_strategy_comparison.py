@@ -45,31 +45,31 @@ def is_b(rollout: Rollout) -> bool:
 
 def test_the_vote_curve_begins_with_pass_at_1_and_ends_with_the_vote_of_all():
     curve = vote_curve(attempts_with("b", "b", "b", "a", "c"), is_b, whole_text)
-    assert curve.solved[0, 0] == pytest.approx(3 / 5)
+    assert curve.accuracies[0, 0] == pytest.approx(3 / 5)
     # of three attempts two or three are "b", or one is and comes first
     two_or_more = (comb(3, 2) * 2 + 1) / comb(5, 3)
     one_first = 3 * comb(2, 2) / comb(5, 3) / 3
-    assert curve.solved[2, 0] == pytest.approx(two_or_more + one_first, abs=0.05)
-    assert curve.solved[4, 0] == 1
+    assert curve.accuracies[2, 0] == pytest.approx(two_or_more + one_first, abs=0.05)
+    assert curve.accuracies[4, 0] == 1
 
 
 def test_attempts_without_an_answer_do_not_vote():
     curve = vote_curve(attempts_with("", "", "b"), is_b, whole_text)
-    assert curve.solved[:, 0].tolist() == pytest.approx([1 / 3, 2 / 3, 1])
+    assert curve.accuracies[:, 0].tolist() == pytest.approx([1 / 3, 2 / 3, 1])
 
 
 def test_the_likeliest_of_all_attempts_is_the_shortest():
     curve = likeliest_curve(attempts_with("b", "aaa", "aa"), is_b)
-    assert curve.solved[:, 0].tolist() == pytest.approx([1 / 3, 2 / 3, 1])
+    assert curve.accuracies[:, 0].tolist() == pytest.approx([1 / 3, 2 / 3, 1])
 
 
 def test_attempts_share_the_prompt_and_are_mixed_between_two_numbers():
     curve = vote_curve(attempts_with("b", "b", "a"), is_b, whole_text)
     assert curve.tokens(3) == {"generated": 6, "read": 10}
     assert curve.attempts_for(2 * 2.5 + 10) == 2.5
-    assert curve.accuracy_at(2.5) == pytest.approx((curve.solved[1] + curve.solved[2]) / 2)
-    assert curve.accuracy_at(0.5) == curve.solved[0]
-    assert curve.accuracy_at(9) == curve.solved[2]
+    assert curve.accuracy_at(2.5) == pytest.approx((curve.accuracies[1] + curve.accuracies[2]) / 2)
+    assert curve.accuracy_at(0.5) == curve.accuracies[0]
+    assert curve.accuracy_at(9) == curve.accuracies[2]
 
 
 @pytest.fixture(scope="module")

@@ -80,8 +80,8 @@ class TabularRun:
             heads = Adam()(list(self.policy.heads.parameters()))
             self.optimizers.append((heads, HEAD_LEARNING_RATE))
         self.history = History(
-            task_histories=StatisticStore(requires.task_statistics),
-            task_source_histories=StatisticStore(requires.source_statistics),
+            statistics_by_task=StatisticStore(requires.task_statistics),
+            statistics_by_source=StatisticStore(requires.source_statistics),
         )
         self.group_size = group_size_of(self.method.sampler)
         self.num_groups = (arm.rollouts_per_step or setting.rollouts_per_step) // self.group_size

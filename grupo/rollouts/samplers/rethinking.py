@@ -62,8 +62,8 @@ class ForcedRethinking(SamplerWrapper):
     """Continues finished rollouts after a forced text; correct continuations replace rollouts.
 
     A rollout is continued with probability `chance`, unless the token limit ended it. Its end token
-    is removed. With probability `cut_chance`, its last part is cut off as well (from where, says
-    `cut_before`). The trigger is forced, and the policy generates a continuation. A correct
+    is removed. With probability `cut_chance`, its last part is cut off as well, at the place that
+    `cut_before` names. The trigger is forced, and the policy generates a continuation. A correct
     continuation of an allowed length replaces the rollout that it continues. At most
     `max_per_group` rollouts of a group are replaced. The trigger is trained on as if the policy had
     sampled it. The reward term `rethought` is 1 for each rollout of the group whose text contains
@@ -76,8 +76,9 @@ class ForcedRethinking(SamplerWrapper):
         trigger: Chooses the forced text.
         chance: Probability that a rollout is continued.
         cut_chance: Probability that the end of a continued rollout is first cut off.
-        cut_before: Texts before which the last response is cut, one after another: first before the
-            last occurrence of the first text, then before that of the second text, and so on.
+        cut_before: Texts at which the last response is cut. It is cut before the last occurrence of
+            the first text. What remains is cut before the last occurrence of the second text, and
+            so on. A text that does not occur is skipped.
         max_per_group: Largest number of rollouts of a group that are replaced.
         min_tokens: Smallest number of generated tokens in a continuation that replaces a rollout.
         max_tokens: Largest number of generated tokens in a continuation that replaces a rollout.

@@ -92,11 +92,11 @@ async def collect_groups(
         tasks: The training tasks.
         history: The record of earlier groups, which this function changes: it counts the new tasks
             in `history.num_tasks_drawn` and removes the unfinished rollouts of drawn tasks.
-        num_groups: Number of new groups that the step aims at. Each round requests the groups that
-            are still missing: neither kept nor left unfinished. The continued groups come on top,
-            so that at most `num_groups + len(unfinished_groups)` groups are kept.
-        seed: Seed of the run. The curriculum reads it. With a token limit, the random streams of a
-            group are derived from it; otherwise `actor` has the random streams of the step.
+        num_groups: Number of new groups that the first round requests. A later round requests this
+            number minus all groups that are kept or left unfinished so far. At most
+            `num_groups + len(unfinished_groups)` groups are kept.
+        seed: Seed of the run, for the curriculum. With a token limit, each group also derives its
+            random streams from the seed; without one, `actor` brings the random streams.
         ranks: The processes that share the generation; every rank returns the groups of all ranks.
         token_limit: Maximum number of tokens that this step generates for one rollout. None means
             that this step generates every rollout to its end.
@@ -123,7 +123,7 @@ async def collect_groups(
         kill_point("step/filtered")
         groups_to_generate = []
     if collection.unfinished and isinstance(opened_env, ClosableSessions):
-        opened_env.close()  # the next step opens new sessions for the unfinished groups
+        opened_env.close()  # unfinished groups have open sessions; the next step opens new ones
     return collection.result(method.filter, num_groups + len(unfinished_groups))
 
 
@@ -136,7 +136,9 @@ class _Collection:
     """
 
     sampled: list[Group] = field(default_factory=list)
-    scored: list[Group] = field(default_factory=list)  # sampled groups without failed rollouts
+    scored: list[Group] = field(
+        default_factory=list
+    )  # sampled groups after removal of failed rollouts
     kept: list[Group] = field(default_factory=list)
     rank_of_rollout: list[int] = field(default_factory=list)
     unfinished: list[GroupInProgress] = field(default_factory=list)
@@ -161,9 +163,11 @@ class _Collection:
             self.rank_of_rollout += [i % num_ranks] * len(group.rollouts)
         without_failed = [drop_failed_rollouts(group) for group in sampled]
         scored = [group for group in without_failed if group.rollouts]
-        self.sampled += _extend_groups(self.sampled, sampled)
-        self.scored += _extend_groups(self.scored, scored)
-        self.kept += group_filter(_extend_groups(self.kept, scored))
+        self.sampled = [*_with_extensions(self.sampled, sampled), *_without_extensions(sampled)]
+        self.scored = [*_with_extensions(self.scored, scored), *_without_extensions(scored)]
+        # the filter has selected or rejected the group of an extension in an earlier round
+        newly_kept = group_filter(_without_extensions(scored))
+        self.kept = [*_with_extensions(self.kept, scored), *newly_kept]
         # An unfinished extension comes too late for its group, which this step trains on. It
         # becomes a group of its own.
         self.unfinished += [
@@ -266,20 +270,23 @@ def _exchange_outcomes(
     return dict(zip(ended_indices, ended, strict=True)), unfinished
 
 
-def _extend_groups(groups: list[Group], added: Sequence[Group]) -> list[Group]:
-    """Append the rollouts of each extension to the group of its task, and return the other groups.
+def _with_extensions(groups: Sequence[Group], added: Sequence[Group]) -> list[Group]:
+    """Return the groups of earlier rounds, each with the rollouts of its extensions.
 
-    An extension is a group whose task has `extends_group`. An extension whose task has no group in
-    `groups` is dropped.
+    An extension whose task has no group in `groups` is dropped.
 
     Args:
-        groups: The groups of earlier rounds, changed in place.
-        added: The groups of this round.
+        groups: The groups of earlier rounds.
+        added: The groups of this round; the extensions are those whose task has `extends_group`.
     """
-    index_by_task = {group.task.key: i for i, group in enumerate(groups)}
+    rollouts = {group.task.key: [*group.rollouts] for group in groups}
     for extension in (group for group in added if group.task.extends_group):
-        if (i := index_by_task.get(extension.task.key)) is not None:
-            groups[i] = groups[i].with_rollouts((*groups[i].rollouts, *extension.rollouts))
+        rollouts.get(extension.task.key, []).extend(extension.rollouts)
+    return [group.with_rollouts(rollouts[group.task.key]) for group in groups]
+
+
+def _without_extensions(added: Sequence[Group]) -> list[Group]:
+    """Return the groups that do not extend a group of an earlier round."""
     return [group for group in added if not group.task.extends_group]
 
 

@@ -227,8 +227,8 @@ class State:
             data["history"],
             tensors["history"],
             # the components; a checkpoint holds only their states
-            self.history.task_histories.statistics,
-            self.history.task_source_histories.statistics,
+            self.history.statistics_by_task.statistics,
+            self.history.statistics_by_source.statistics,
         )
         self.replay_buffer.restore(tensors.get(REPLAY_BUFFER, {}))
         self.step = checkpoint.step
@@ -243,7 +243,7 @@ class State:
         self.stop_reason = reason
         self.finished = True
 
-    def extend(self) -> None:
+    def begin_extension(self) -> None:
         """Record that the run was extended: it is no longer finished.
 
         If there was a final evaluation, its label "after" becomes that of an evaluation during

@@ -37,10 +37,16 @@ class StepDurationsRecord:
 
 
 class StepDurations(Protocol):
-    """The seconds of each step. A repeated step keeps the seconds of its first execution."""
+    """The seconds of each step. A repeated step keeps the seconds of its first execution.
 
-    def load(self) -> str:
-        """Read the recorded seconds, and return a message if a line is damaged, else ""."""
+    Args:
+        damage: A message if a recorded line is damaged, else "".
+    """
+
+    damage: str
+
+    def load(self) -> None:
+        """Read the recorded seconds, and set `damage`."""
         ...
 
     def duration_of_first_execution(self, step: int, measured: float) -> float:
@@ -56,8 +62,10 @@ class StepDurations(Protocol):
 class UnrecordedDurations:
     """Returns the measured seconds and records nothing; for a run without a limit of seconds."""
 
-    def load(self) -> str:
-        return ""
+    damage = ""
+
+    def load(self) -> None:
+        pass
 
     def duration_of_first_execution(self, step: int, measured: float) -> float:
         return measured
@@ -75,9 +83,10 @@ class RecordedDurations:
         self.journal = Journal(path)
         self.is_writer = is_writer
         self.seconds: dict[int, float] = {}  # by the number of the step, from 1
+        self.damage = ""
 
-    def load(self) -> str:
-        """Read the recorded seconds, and return a message if a line is damaged, else "".
+    def load(self) -> None:
+        """Read the recorded seconds, and set `damage`.
 
         The writer removes a damaged line and the lines after it from the file.
 
@@ -90,7 +99,7 @@ class RecordedDurations:
             with explain_disk_errors("The run is not resumed"):
                 self.journal.truncate(JournalSnapshot(length=record.length))
         consequence = "; schedules and the end of the run count new times from there on"
-        return f"{record.damage}{consequence}" if record.damage else ""
+        self.damage = f"{record.damage}{consequence}" if record.damage else ""
 
     def duration_of_first_execution(self, step: int, measured: float) -> float:
         """Return the recorded seconds of the step, or else record and return `measured`.

@@ -67,10 +67,10 @@ class Updater:
             learning_rates: The learning rate of each optimizer, by name.
             step: Number of the step, from 0.
             action_signals: This call adds the policy's signals of each row, by row number. Rank 0
-                receives the rows of all ranks, another rank only its own. Rows that were not
-                evaluated are missing.
+                receives the rows of all ranks, another rank only its own. A row that is skipped in
+                the update, such as one with advantage 0, is missing.
         """
-        rng = make_rng(self.recipe.seed, "plan", step)
+        rng = make_rng(self.recipe.seed, "plan", step)  # for the order of the minibatches
         update_metrics = [
             self._update(method, minibatch, learning_rates, action_signals)
             for minibatch in method.updates(batch, rng)
@@ -96,8 +96,8 @@ class Updater:
                     method,
                     minibatch,
                     action_signals,
-                    # A controller needs metrics over all rows. `method` has no controllers any
-                    # more, but the method of the recipe still has them.
+                    # Rows with advantage 0 are skipped, unless a controller follows a metric over
+                    # all rows. `method` has numbers in place of its controllers.
                     include_rows_without_gradient=bool(self.recipe.method.controller_metric_names),
                     ranks=self.ranks,
                 )
@@ -108,9 +108,9 @@ class Updater:
         with self.stopwatch.lap("update"):
             for name, optimizer in self.optimizers.items():
                 lr = learning_rates[name]
-                own_metrics = optimizer_step(optimizer, lr, self.recipe.max_grad_norm)
+                optimizer_metrics = optimizer_step(optimizer, lr, self.recipe.max_grad_norm)
                 # of two metrics with one name, keep the first: that of the policy's optimizer
-                update_metrics = own_metrics | update_metrics
+                update_metrics = optimizer_metrics | update_metrics
             parameters = [p for o in self.optimizers.values() for p in optimizer_parameters(o)]
             check_finite_weights(parameters, learning_rates, self.ranks)
             self.policy.update_weight_copies()

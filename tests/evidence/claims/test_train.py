@@ -88,7 +88,7 @@ def learner_of(run: TabularRun) -> Learner:
         optimizers,
         learner.aux_models,
         run.tasks,
-        history=History(task_histories=StatisticStore(statistics)),
+        history=History(statistics_by_task=StatisticStore(statistics)),
         replay_buffer=ReplayBuffer(),
         ema_weights={},
     )

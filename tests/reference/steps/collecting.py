@@ -22,7 +22,7 @@ def make_tasks(count: int) -> list[Task]:
 
 def make_history(method: Method) -> History:
     """An empty history with the statistics that the method declares."""
-    return History(task_histories=StatisticStore(method.requires.task_statistics))
+    return History(statistics_by_task=StatisticStore(method.requires.task_statistics))
 
 
 def rollout(reward: float, length: int = 1) -> Rollout:

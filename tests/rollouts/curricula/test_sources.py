@@ -25,7 +25,7 @@ def group(task, *rewards):
 
 
 def request(curriculum, *groups, num_tasks=1000):
-    history = History(task_source_histories=StatisticStore(curriculum.requires.source_statistics))
+    history = History(statistics_by_source=StatisticStore(curriculum.requires.source_statistics))
     history.append_groups(0, groups)
     return CurriculumRequest(TASKS, history, num_tasks, seed=0)
 
