@@ -14,7 +14,7 @@ from grupo.rollouts.task_history import StatisticStore
 from grupo.testing.batches import make_batch
 
 
-def history_of_rewards(*rewards):
+def task_history(*rewards):
     return TaskHistory(tuple(range(len(rewards))), tuple((float(r),) for r in rewards))
 
 
