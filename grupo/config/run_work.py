@@ -13,7 +13,7 @@ from grupo.config.memory_estimate import (
     step_size,
     supervised_step_size,
 )
-from grupo.config.supervised import column_sampler, sampler_of_scored_demonstrations
+from grupo.config.supervised import column_sampler, demonstration_sampler_to_score
 from grupo.config.time_estimate import (
     EFFICIENCY,
     DeviceSpeed,
@@ -160,7 +160,7 @@ class RunWork:
 
     def _demonstration_seconds(self, speed: DeviceSpeed) -> float:
         """Seconds of scoring the held-out demonstrations once."""
-        if not sampler_of_scored_demonstrations(self.recipe):
+        if not demonstration_sampler_to_score(self.recipe):
             return 0.0
         rows = replace(self.step, rollouts=self.lengths.held_out)
         return self._forward_seconds(rows, speed)

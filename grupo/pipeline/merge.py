@@ -53,8 +53,8 @@ def spherical(tensors: Sequence[Tensor], shares: Sequence[float]) -> Tensor:
     tensor([0.7071, 0.7071])
     """
     first, second = tensors
-    norms = first.norm() * second.norm()
-    cosine = float((first * second).sum() / norms) if norms > 0 else 1.0
+    norm_product = first.norm() * second.norm()
+    cosine = float((first * second).sum() / norm_product) if norm_product > 0 else 1.0
     angle = math.acos(max(-1.0, min(1.0, cosine)))
     if math.sin(angle) < 1e-4:
         return linear(tensors, shares)
@@ -165,9 +165,10 @@ def check_same_shapes(
     names = names or [f"model {number}" for number in range(1, len(shapes) + 1)]
     for other, name in zip(shapes[1:], names[1:], strict=True):
         if differing := shapes[0].items() ^ other.items():
-            tensor = min(differing)[0]
+            tensor_name = min(differing)[0]
             raise ConfigError(
-                f"start: {tensor!r} has shape {shapes[0].get(tensor, MISSING_SHAPE)} in {names[0]}"
-                f" and {other.get(tensor, MISSING_SHAPE)} in {name}. Allowed: a merge of models"
+                f"start: {tensor_name!r} has shape {shapes[0].get(tensor_name, MISSING_SHAPE)} in"
+                f" {names[0]} and {other.get(tensor_name, MISSING_SHAPE)} in {name}. Allowed: a"
+                " merge of models"
                 " with the same shapes."
             )

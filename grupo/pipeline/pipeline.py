@@ -35,8 +35,8 @@ class Pipeline:
     Args:
         stages: The stages, in order.
         rounds: Number of times that the sequence runs. Each round uses different seeds. A stage
-            without `start` continues from the stage before it, the first stage from the last stage
-            of the round before, and in the first round from its own policy.
+            without `start` continues from the stage before it. The first stage continues from the
+            last stage of the round before; in the first round, it runs from its own policy.
     """
 
     stages: tuple[PipelineStage, ...]

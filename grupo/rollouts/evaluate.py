@@ -37,9 +37,9 @@ class SuccessCriterion:
     """A rollout solves its task if a reward term, without its weight, is at least `min_reward`.
 
     Args:
-        reward_term: Name of the reward term, or "total" for the weighted sum of all terms. A run
-            replaces "" by the first reward term of its environment, and by "total" if it has none.
-            Elsewhere "" is "total".
+        reward_term: Name of the reward term, or "total" for the weighted sum of all terms. In a
+            run, "" means the first reward term of the environment, if the environment has one. In
+            all other cases, "" means "total".
         min_reward: Smallest value with which a rollout solves its task.
     """
 
@@ -97,7 +97,7 @@ class EvalResult:
         num_generated_actions: Number of tokens (or denoising steps) generated for all attempts.
         num_read_tokens: Number of prompt tokens computed for all attempts, see `Actor.read_tokens`.
             The attempts at one task share one computation of its prompt. With several ranks, the
-            number may be larger: each rank computes a text with which several prompts begin.
+            number may be larger, because each rank computes shared prefixes of prompts for itself.
         num_answers: Number of attempts, the greedy ones included.
         first_error: Error of the first failed rollout; "" if no rollout failed.
         demonstration_scores: Scores of held-out demonstrations; None if the evaluation has none.

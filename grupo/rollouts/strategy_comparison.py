@@ -22,7 +22,7 @@ from grupo.rollouts.vote_curve import AttemptCurve, likeliest_curve, vote_curve
 from grupo.util.statistics import Interval, bootstrap_mean
 
 # Largest number of attempts with which self-consistency is measured, unless `attempts_per_task` is
-# larger. A strategy that costs more than that is compared with this number of attempts.
+# larger. A strategy that costs more tokens than all these attempts is compared with all of them.
 MAX_BASELINE_ATTEMPTS = 64
 GREEDY, SINGLE = "greedy", "single attempts"
 
@@ -32,8 +32,9 @@ class AtEqualTokens:
     """The paired difference between a strategy and self-consistency with the same tokens.
 
     Args:
-        attempts: Number of attempts that cost self-consistency as many tokens as the strategy. For
-            a fraction, the accuracies of the two nearest whole numbers are interpolated.
+        attempts: Number of attempts, which may be a fraction, for which self-consistency uses as
+            many tokens as the strategy. At a fraction, its accuracy is interpolated between the two
+            nearest whole numbers.
         is_clamped: True if the strategy costs fewer tokens than one attempt, or more than the
             largest measured number of attempts. The strategy is then compared with one attempt, or
             with the largest number.
@@ -178,43 +179,44 @@ def compare_strategies(
     attempt = partial(attempt, policy, env, tasks, key=key, progress=progress)
     greedy = attempt(single_response, attempt_indices=range(1), top_k=1, name=GREEDY)
     single = attempt(single_response, attempt_indices=range(attempts_per_task), name=SINGLE)
-    runs = {
+    attempts_by_strategy = {
         name: single
         if strategy is single_response
         else attempt(strategy, attempt_indices=range(attempts_per_task), name=name)
         for name, strategy in strategies.items()
     }
-    needed = _attempts_needed(vote_curve(single, success, extract), runs.values())
+    needed = _attempts_needed(vote_curve(single, success, extract), attempts_by_strategy.values())
     if needed > attempts_per_task:
-        single += attempt(
+        # `attempts_by_strategy` keeps the shorter attempts: `+` makes a new object
+        single = single + attempt(
             single_response, attempt_indices=range(attempts_per_task, needed), name=SINGLE
         )
     curve = vote_curve(single, success, extract)
     is_single = {name: strategy is single_response for name, strategy in strategies.items()}
     # a strategy that is `single_response` shares its attempts with the baselines
-    not_single = [run for name, run in runs.items() if not is_single[name]]
+    not_single = [x for name, x in attempts_by_strategy.items() if not is_single[name]]
     return StrategyComparison(
-        strategies=_results_of_runs(runs, success, curve, is_single),
+        strategies=_results_of_strategies(attempts_by_strategy, success, curve, is_single),
         greedy=_result_of_attempts(GREEDY, greedy, greedy.solved(success).mean(0)),
         votes=_results_of_curve("Vote({n})", curve),
         likeliest=_results_of_curve("BestOf({n})", likeliest_curve(single, success)),
         num_tasks=len(tasks),
         attempts_per_task=attempts_per_task,
-        errors=tuple(e for run in (greedy, single, *not_single) for e in run.errors),
+        errors=tuple(e for x in (greedy, single, *not_single) for e in x.errors),
     )
 
 
-def _attempts_needed(curve: AttemptCurve, runs: Iterable[StrategyAttempts]) -> int:
+def _attempts_needed(curve: AttemptCurve, others: Iterable[StrategyAttempts]) -> int:
     """The number of single attempts that cost the tokens of the most expensive strategy.
 
     The number is at most `MAX_BASELINE_ATTEMPTS`.
     """
-    most = max(curve.attempts_for(sum(run.tokens_per_answer.values())) for run in runs)
+    most = max(curve.attempts_for(sum(x.tokens_per_answer.values())) for x in others)
     return min(MAX_BASELINE_ATTEMPTS, math.ceil(most))
 
 
-def _results_of_runs(
-    runs: Mapping[str, StrategyAttempts],
+def _results_of_strategies(
+    attempts_by_strategy: Mapping[str, StrategyAttempts],
     success: Callable[[Rollout], bool],
     curve: AttemptCurve,
     is_single: Mapping[str, bool],
@@ -222,29 +224,31 @@ def _results_of_runs(
     """The result of each strategy, with its differences to the first one and to the curve.
 
     Args:
-        runs: The attempts of each strategy, by its name.
+        attempts_by_strategy: The attempts of each strategy, by its name.
         success: Decides whether a rollout solves its task.
         curve: The curve of self-consistency.
         is_single: Whether a strategy is `single_response`, by its name.
     """
-    accuracies = {name: run.solved(success).mean(0) for name, run in runs.items()}  # of each task
+    accuracies = {
+        name: run.solved(success).mean(0) for name, run in attempts_by_strategy.items()
+    }  # of each task
     first = next(iter(accuracies))
     return tuple(
         _compared_result(
             name,
-            run,
+            attempts,
             accuracies[name],
             curve,
             None if name == first else accuracies[first],
             is_single=is_single[name],
         )
-        for name, run in runs.items()
+        for name, attempts in attempts_by_strategy.items()
     )
 
 
 def _compared_result(
     name: str,
-    run: StrategyAttempts,
+    attempts: StrategyAttempts,
     accuracies: np.ndarray,
     curve: AttemptCurve,
     first: np.ndarray | None,
@@ -255,32 +259,34 @@ def _compared_result(
 
     `accuracies` and `first` have one value per task.
     """
-    result = _result_of_attempts(name, run, accuracies)
+    result = _result_of_attempts(name, attempts, accuracies)
     difference = None if first is None else bootstrap_mean(accuracies - first)
     if is_single:
         return replace(result, difference_to_first=difference)
-    attempts = curve.attempts_for(result.all_tokens)
-    baseline = curve.accuracy_at(attempts)
+    num_attempts = curve.attempts_for(result.all_tokens)
+    baseline = curve.accuracies_at(num_attempts)
     equal = AtEqualTokens(
-        attempts=min(max(attempts, 1.0), len(curve.accuracies)),
-        is_clamped=not 1 <= round(attempts, 6) <= len(curve.accuracies),
+        attempts=min(max(num_attempts, 1.0), len(curve.accuracies)),
+        is_clamped=not 1 <= round(num_attempts, 6) <= len(curve.accuracies),
         baseline=float(baseline.mean()),
         difference=bootstrap_mean(accuracies - baseline),
     )
     return replace(result, difference_to_first=difference, at_equal_tokens=equal)
 
 
-def _result_of_attempts(name: str, run: StrategyAttempts, accuracies: np.ndarray) -> StrategyResult:
+def _result_of_attempts(
+    name: str, attempts: StrategyAttempts, accuracies: np.ndarray
+) -> StrategyResult:
     """The result of attempts, without comparisons."""
     details = {
-        "generated_by_role": dict(run.generated),
-        "read_by_role": dict(run.read),
-        "usage": dict(run.usage),
-        "seconds_per_answer": run.seconds / run.num_answers,
-        "failed": len(run.errors),
+        "generated_by_role": dict(attempts.generated),
+        "read_by_role": dict(attempts.read),
+        "usage": dict(attempts.usage),
+        "seconds_per_answer": attempts.seconds / attempts.num_answers,
+        "failed": len(attempts.errors),
     }
     return StrategyResult(
-        name, bootstrap_proportion(accuracies.tolist()), run.tokens_per_answer, details
+        name, bootstrap_proportion(accuracies.tolist()), attempts.tokens_per_answer, details
     )
 
 

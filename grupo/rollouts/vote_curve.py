@@ -48,7 +48,7 @@ class AttemptCurve:
         """
         return 1 + (tokens - self.generated - self.read_first) / (self.generated + self.read_more)
 
-    def accuracy_at(self, n: float) -> np.ndarray:
+    def accuracies_at(self, n: float) -> np.ndarray:
         """Accuracy (tasks) of n attempts, interpolated linearly between whole numbers.
 
         Args:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from grupo.config.success import with_default_reward_term
-from grupo.config.supervised import sampler_of_scored_demonstrations
+from grupo.config.supervised import demonstration_sampler_to_score
 from grupo.core.interfaces import EnvSpec, open_env
 from grupo.core.types import Group, Task
 from grupo.distributed.base import Ranks
@@ -44,7 +44,7 @@ def evaluate_held_out(
         key=derive_key(recipe.seed, "held-out"),
         ranks=ranks,
     )
-    if sampler := sampler_of_scored_demonstrations(recipe):
+    if sampler := demonstration_sampler_to_score(recipe):
         scores = demonstration_scores(policy, sampler, recipe.env, tasks, ranks)
         result = replace(result, demonstration_scores=scores)
     return result
@@ -81,7 +81,8 @@ def demonstration_scores(
         num_tokens += int(batch.mask.sum())
     if not num_tokens:
         return None
-    return DemonstrationScores(-sums["logp"] / num_tokens, sums["top1"] / num_tokens, num_tokens)
+    nll, top1 = -sums["logp"] / num_tokens, sums["top1"] / num_tokens
+    return DemonstrationScores(nll, top1, num_tokens)
 
 
 def _read_demonstrations(

@@ -38,7 +38,7 @@ from grupo.training.evaluation import evaluate_held_out
 from grupo.training.ranks import shard_policy, share_inference_servers
 from grupo.training.resume.state import State
 from grupo.training.resume.step_durations import StepDurations, UnrecordedDurations
-from grupo.training.stopping import measured_kl
+from grupo.training.stopping import kl_for_early_stopping
 from grupo.training.update import metrics
 from grupo.training.update.batch import BatchBuilder, must_recompute_old_logp
 from grupo.training.update.oom_retry import retry_on_oom
@@ -84,9 +84,9 @@ class Learner:
         ranks: The processes that train together.
         recipe_of_step: Returns the recipe of a step, by its number from 0; by default `recipe`.
             A resumed run may repeat steps from before its recipe was changed. Such a step reads
-            its learning rates (constant or scheduled), the progress of schedules, `max_steps` and
-            `early_stopping` from its own recipe, and all other fields from `recipe`. Those are
-            equal in both, or they do not alter the result of a step.
+            its learning rates, the progress of schedules, `max_steps` and `early_stopping` from its
+            own recipe. It reads all other fields from `recipe`: no change is allowed there, or the
+            change does not alter the result of a step.
         segments: The storage for the rollouts of the replay buffer; by default memory.
         step_durations: The seconds of each step. A step that is repeated after a resume keeps the
             seconds of its first execution, so that schedules and the end of the run stay the same.
@@ -201,7 +201,7 @@ class Learner:
         step_metrics["microbatch_tokens"] = float(self.policy.tokens_per_microbatch)
         # times differ between ranks, and schedules and controllers may read them
         step_metrics = broadcast_from_rank_0(self.ranks, step_metrics, Phase.STEP_ENDED)
-        kl = measured_kl(self.recipe_of_step(step).early_stopping, step_metrics)
+        kl = kl_for_early_stopping(self.recipe_of_step(step).early_stopping, step_metrics)
         # The history keeps the metrics that controllers follow. `method` has numbers in place of
         # its controllers, so `recipe.method` is passed.
         self.state.record_step(collected.sampled_groups, step_metrics, recipe.method, kl)

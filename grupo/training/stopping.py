@@ -100,7 +100,7 @@ def _patience_reasons(limits: EarlyStopping, progress: StopInputs) -> Iterator[s
         )
 
 
-def measured_kl(limits: EarlyStopping, metrics: Mapping[str, float]) -> float:
+def kl_for_early_stopping(limits: EarlyStopping, metrics: Mapping[str, float]) -> float:
     """The KL divergence that `max_kl` limits; NaN if there is no limit or the step has no updates.
 
     Args:

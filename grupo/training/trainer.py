@@ -58,8 +58,8 @@ class Trainer:
         self.state = learner.state
         self.has_reported_error = False
         self.ranks = learner.ranks  # `ranks.rank` is this process; rank 0 writes the files
-        # With several ranks, rank 0 writes the phase of each rank into this file. A run with one
-        # rank deletes the file of an earlier start with several ranks.
+        # With several ranks, rank 0 writes the phase of each rank into this file. With one rank,
+        # `start_rank_report` deletes the file, which an earlier start may have left.
         with explain_disk_errors("The run is not started"):
             self.ranks.start_rank_report(run_folder.folder / RANK_REPORT_FILE)
 
@@ -182,23 +182,24 @@ class Trainer:
     def _must_evaluate(self, recipe: Recipe) -> bool:
         """Whether the policy is evaluated now, after a step with this recipe.
 
-        Before an extension, the run had evaluated the policy after its last step. If this step is
-        repeated from an older checkpoint, the policy is evaluated again.
+        The step at which a run ended before an extension also has an evaluation. A resumed run that
+        repeats the step also repeats the evaluation.
         """
         step = self.state.step
         every = recipe.evaluation.every
         is_due = bool(every) and step % every == 0 and step < recipe.max_steps
         return is_due or any(
-            earlier.run_had_ended and earlier.last_step == step
-            for earlier in self.run_folder.earlier_recipes
+            earlier_recipe.run_had_ended and earlier_recipe.last_step == step
+            for earlier_recipe in self.run_folder.earlier_recipes
         )
 
     def _stop_reason(self) -> str:
         if self.state.step < self.run_folder.extension_step:
-            return ""  # the run repeats steps from before its extension; it had not ended there
+            return ""  # the run passed these steps before its extension, and only repeats them
         return stop_reason(self.recipe, self.state.stop_inputs())
 
     def _best_steps(self) -> list[int]:
+        """The steps whose checkpoints are kept because of their evaluation scores."""
         return best_steps_to_keep(self.recipe, self.state.step, self.state.eval_scores)
 
     def _save(self) -> None:

@@ -30,7 +30,7 @@ from grupo.rollouts.task_history import StatisticStore
 from grupo.training.update.collate import collate
 from grupo.training.update.gradients import accumulate_gradients
 from grupo.training.update.metrics import advantage_metrics, combine_update_metrics
-from grupo.training.update.signals import add_signals
+from grupo.training.update.signals import add_signals, signals_of_all_rows
 from grupo.util.rng import derive_key, make_rng
 
 EVALUATIONS = 10  # during training
@@ -127,9 +127,9 @@ class TabularRun:
 
     def build_batch(self, method: Method, groups: Sequence[Group]) -> Batch:
         """The collated batch with measured signals and advantages."""
-        batch = collate(groups, _no_inputs, self.history.task_history)
+        batch = collate(groups, _no_inputs, self.history.statistics_of_task)
         if self.setting.engine_noise:
-            old_logp = compute_signals(self.policy, self.policy, batch, ["logp"])["logp"]
+            old_logp = signals_of_all_rows(self.policy, self.policy, batch, ["logp"])["logp"]
             batch = replace(batch, old_logp=old_logp)
         models = {"ref": self.reference}
         batch = add_signals(self.policy, models, batch, method.requires.signals)

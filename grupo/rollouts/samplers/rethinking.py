@@ -139,7 +139,7 @@ class ForcedRethinking(SamplerWrapper):
         started = await with_trained_text(actor, forced)
         # `with_sampling` multiplies the policy's own temperature by the factor
         limited = actor.with_sampling(temperature=self.temperature).with_stop(
-            max_new_tokens=self.max_tokens + 1  # one more shows that a continuation is too long
+            max_new_tokens=self.max_tokens + 1  # a continuation of this length is rejected
         )
         continuation = await limited(started, "")
         return started.append_turn(observation="", response=continuation)

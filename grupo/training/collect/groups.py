@@ -38,13 +38,13 @@ class CollectedGroups:
     """The groups that a step generated, and the groups that it trains on.
 
     A group is sampled if its generation has ended in the step. A sampled group is kept if the
-    filter selects it. The filter may remove rollouts from a kept group or add some. The replay of
-    stored rollouts may remove rollouts too, and appends a group for each replayed rollout. The step
-    trains on the kept groups, and on no other.
+    filter selects it. The filter and the replay of stored rollouts may remove rollouts from a kept
+    group, and the filter may add some.
 
     Args:
         sampled_groups: All groups that have ended; they may have unfinished rollouts.
-        kept_groups: The groups that the filter returns; the step trains on these.
+        kept_groups: The groups that the step trains on: those that the filter returns, and after a
+            replay also one group for each replayed rollout.
         rank_of_rollout: The rank that generated each rollout, by index; () if it is not known.
         unfinished_groups: The groups that the next step continues, in order.
     """
@@ -92,11 +92,12 @@ async def collect_groups(
         tasks: The training tasks.
         history: The record of earlier groups, which this function changes: it counts the new tasks
             in `history.num_tasks_drawn` and removes the unfinished rollouts of drawn tasks.
-        num_groups: Number of new groups that the first round requests. A later round requests this
-            number minus all groups that are kept or left unfinished so far. At most
-            `num_groups + len(unfinished_groups)` groups are kept.
-        seed: Seed of the run, for the curriculum. With a token limit, each group also derives its
-            random streams from the seed; without one, `actor` brings the random streams.
+        num_groups: Number of new groups that the first round requests, beside the continued ones. A
+            later round requests this number minus all groups that are kept or left unfinished so
+            far, the continued ones included. At most `num_groups + len(unfinished_groups)` groups
+            are kept.
+        seed: Seed of the curriculum. With a token limit, it also seeds the random streams of each
+            group, so that a continued group repeats none. Without one, `actor` has the streams.
         ranks: The processes that share the generation; every rank returns the groups of all ranks.
         token_limit: Maximum number of tokens that this step generates for one rollout. None means
             that this step generates every rollout to its end.
@@ -165,7 +166,7 @@ class _Collection:
         scored = [group for group in without_failed if group.rollouts]
         self.sampled = [*_with_extensions(self.sampled, sampled), *_without_extensions(sampled)]
         self.scored = [*_with_extensions(self.scored, scored), *_without_extensions(scored)]
-        # the filter has selected or rejected the group of an extension in an earlier round
+        # Extensions are not filtered: the filter has decided about the groups that they extend.
         newly_kept = group_filter(_without_extensions(scored))
         self.kept = [*_with_extensions(self.kept, scored), *newly_kept]
         # An unfinished extension comes too late for its group, which this step trains on. It

@@ -17,7 +17,7 @@ from grupo.recipe import Recipe
 from grupo.storage.fault_injection import kill_point
 from grupo.training.collect.groups import CollectedGroups
 from grupo.training.update.collate import collate
-from grupo.training.update.signals import add_signals
+from grupo.training.update.signals import add_signals, signals_of_all_rows
 
 
 @dataclass(frozen=True)
@@ -84,7 +84,7 @@ class BatchBuilder:
         is_in_context = has_logp & (batch.signals["off_context"] == 0)
         if not is_in_context.any():
             return batch.old_logp  # demonstrations need no forward pass
-        logp = compute_signals(self.policy, self.policy, batch, ["logp"], self.ranks)["logp"]
+        logp = signals_of_all_rows(self.policy, self.policy, batch, ["logp"], self.ranks)["logp"]
         return torch.where(is_in_context, logp, batch.old_logp)
 
 

@@ -97,7 +97,7 @@ class Updater:
                     minibatch,
                     action_signals,
                     # Rows with advantage 0 are skipped, unless a controller follows a metric over
-                    # all rows. `method` has numbers in place of its controllers.
+                    # all rows. Ask `recipe.method`: in `method`, numbers replaced the controllers.
                     include_rows_without_gradient=bool(self.recipe.method.controller_metric_names),
                     ranks=self.ranks,
                 )
