@@ -13,7 +13,7 @@ from grupo.config.memory_estimate import (
     step_size,
     supervised_step_size,
 )
-from grupo.config.supervised import column_sampler, demonstration_sampler_to_score
+from grupo.config.supervised import column_sampler, sampler_of_scored_demonstrations
 from grupo.config.time_estimate import (
     EFFICIENCY,
     DeviceSpeed,
@@ -21,6 +21,7 @@ from grupo.config.time_estimate import (
     generation_seconds,
     passes_of_update,
 )
+from grupo.kernels.prefix_cache import MAX_FILL
 from grupo.models.causal_lm import CausalLM
 from grupo.models.model_size import ModelSize
 from grupo.recipe import Recipe
@@ -105,12 +106,12 @@ class RunWork:
     def _evaluation_generations(self, num_tasks: int, attempts: int) -> list[StepSize]:
         """The sizes of the generations of an evaluation.
 
-        Greedy and sampled answers share the computation of the prompts if the engine can hold all
-        prompts at the same time.
+        Greedy and sampled answers share the computation of the prompts if the prefix cache of the
+        engine holds all of them.
         """
         both = self.evaluation(num_tasks, attempts)
         limit = max_context_tokens(self.model, self.compute_bytes, on_cpu=self.on_cpu)
-        if both.prompts * both.prompt <= limit:
+        if both.prompts * both.prompt <= MAX_FILL * limit:
             return [both]
         return [replace(both, rollouts=n * both.prompts) for n in (1, attempts)]
 
@@ -160,7 +161,7 @@ class RunWork:
 
     def _demonstration_seconds(self, speed: DeviceSpeed) -> float:
         """Seconds of scoring the held-out demonstrations once."""
-        if not demonstration_sampler_to_score(self.recipe):
+        if not sampler_of_scored_demonstrations(self.recipe):
             return 0.0
         rows = replace(self.step, rollouts=self.lengths.held_out)
         return self._forward_seconds(rows, speed)

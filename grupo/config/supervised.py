@@ -42,7 +42,7 @@ def is_supervised(method: Method) -> bool:
     return isinstance(column_sampler(method), DemonstrationSampler)
 
 
-def demonstration_sampler_to_score(recipe: Recipe) -> GivenAnswerSampler | None:
+def sampler_of_scored_demonstrations(recipe: Recipe) -> GivenAnswerSampler | None:
     """The sampler of the demonstrations that an evaluation scores, or None without any."""
     return column_sampler(recipe.method) if isinstance(recipe.policy, CausalLM) else None
 
@@ -111,7 +111,7 @@ def _message_text(message: Message) -> str:
 def check_supervised(recipe: Recipe) -> None:
     """Raise `ConfigError` if nothing would be evaluated, or a reward is needed and missing."""
     attempts = recipe.evaluation.attempts
-    if not attempts and not demonstration_sampler_to_score(recipe):
+    if not attempts and not sampler_of_scored_demonstrations(recipe):
         raise ConfigError(
             "evaluation.attempts: 0. Allowed: 1 or more with this method; 0 with one that trains on"
             " demonstrations alone, such as sft(), whose likelihood is evaluated."

@@ -44,7 +44,7 @@ def write_stage_model(folder: Path, recipe: Recipe, callback: Callback) -> None:
     callback.on_message(f"The model was exported: {folder / EXPORT_FOLDER}")
 
 
-def names_of_model_stages(recipe: Recipe) -> list[str]:
+def export_stages_read_by(recipe: Recipe) -> list[str]:
     """The names of the stages whose exported models a recipe uses."""
     fields = component_fields(recipe)
     return [stage for name in RECIPE_FIELDS for stage in _stage_names_in(fields[name])]
@@ -53,7 +53,7 @@ def names_of_model_stages(recipe: Recipe) -> list[str]:
 def stages_used_as_rewards(recipe: Recipe) -> list[str]:
     """The names of the stages whose exported models score rollouts in a recipe's environment.
 
-    They are a subset of `names_of_model_stages`.
+    They are a subset of `export_stages_read_by`.
     """
     return list(_stage_names_in(recipe.env))
 
@@ -67,7 +67,7 @@ def with_model_folders(recipe: Recipe, folder_of: Callable[[str], str]) -> Recip
     """
     fields = component_fields(recipe)
     changed = {name: _with_folders(fields[name], folder_of) for name in RECIPE_FIELDS}
-    return recipe.replace(**changed) if names_of_model_stages(recipe) else recipe
+    return recipe.replace(**changed) if export_stages_read_by(recipe) else recipe
 
 
 def _stage_names_in(value: Any) -> Iterator[str]:

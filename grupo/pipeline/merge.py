@@ -92,7 +92,7 @@ class WeightMerge:
         references = [reference for reference, _ in pairs]
         are_distinct = len(set(references)) == len(references)
         check_field(
-            self, "shares", are_distinct and len(references) > 1, "two or more different stages"
+            self, "shares", are_distinct and len(references) > 1, "two or more different references"
         )
         can_merge = self.rule is not spherical or len(pairs) == 2
         check_field(self, "rule", can_merge, "linear, or spherical for two stages")
@@ -100,7 +100,7 @@ class WeightMerge:
     @property
     def pairs(self) -> tuple[tuple[str, float], ...]:
         """Pairs of a reference to a stage and the share of this stage."""
-        # `__post_init__` has made `shares` a tuple of pairs; `dict` is for the type checker
+        # `shares` is a tuple of pairs here; `dict` also accepts the mapping of its annotation
         return tuple(dict(self.shares).items())
 
     @property

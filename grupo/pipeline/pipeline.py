@@ -10,7 +10,7 @@ from annotated_types import Interval
 
 from grupo.core.component import component
 from grupo.core.limits import ROUNDS, STAGES
-from grupo.pipeline.export import EXPORT_FOLDER, names_of_model_stages
+from grupo.pipeline.export import EXPORT_FOLDER, export_stages_read_by
 from grupo.pipeline.merge import WeightMerge
 from grupo.pipeline.sources import task_sources_from_stages
 from grupo.pipeline.stages import OWN_POLICY, ExportStage, PipelineStage
@@ -221,7 +221,7 @@ def _recipe_stage_names(recipe: Recipe) -> Iterator[tuple[str, str]]:
     """
     for task_source in task_sources_from_stages(recipe):
         yield f"tasks: {type(task_source).__name__}", task_source.stage
-    for name in names_of_model_stages(recipe):
+    for name in export_stages_read_by(recipe):
         yield "model", name
 
 
@@ -232,7 +232,7 @@ def check_stage_outputs(pipeline: Pipeline) -> None:
     tasks (`SurveyStage`) or rows made of rollouts (`CollectStage`).
     """
     for stage in pipeline.stages:
-        for name in names_of_model_stages(stage.recipe):
+        for name in export_stages_read_by(stage.recipe):
             if pipeline.stage(name).output_name != EXPORT_FOLDER:
                 raise ConfigError(
                     f"{stage.name}: model: 'stage:{name}' refers to a"

@@ -37,9 +37,9 @@ class SuccessCriterion:
     """A rollout solves its task if a reward term, without its weight, is at least `min_reward`.
 
     Args:
-        reward_term: Name of the reward term, or "total" for the weighted sum of all terms. In a
-            run, "" means the first reward term of the environment, if the environment has one. In
-            all other cases, "" means "total".
+        reward_term: Name of the reward term; "total" or "" for the weighted sum of all terms. In a
+            run, `with_default_reward_term` first replaces "" by the first reward term of the
+            environment, if the environment has one.
         min_reward: Smallest value with which a rollout solves its task.
     """
 
@@ -115,7 +115,7 @@ class EvalResult:
 
     @property
     def tokens_per_answer(self) -> dict[str, float]:
-        """Mean number of generated and of read tokens of an attempt, by name; {} without any."""
+        """Mean numbers of generated and read tokens of an attempt; {} if there were no attempts."""
         totals = {"generated": self.num_generated_actions, "read": self.num_read_tokens}
         count = self.num_answers
         return {name: total / count for name, total in totals.items()} if count else {}

@@ -18,7 +18,7 @@ from grupo.rollouts.strategy_attempts import (
     StrategyAttempts,
     attempt_tasks,
 )
-from grupo.rollouts.vote_curve import AttemptCurve, likeliest_curve, vote_curve
+from grupo.rollouts.vote_curve import AccuracyByAttempts, likeliest_curve, vote_curve
 from grupo.util.statistics import Interval, bootstrap_mean
 
 # Largest number of attempts with which self-consistency is measured, unless `attempts_per_task` is
@@ -32,8 +32,8 @@ class AtEqualTokens:
     """The paired difference between a strategy and self-consistency with the same tokens.
 
     Args:
-        attempts: Number of attempts, which may be a fraction, for which self-consistency uses as
-            many tokens as the strategy. At a fraction, its accuracy is interpolated between the two
+        attempts: The number of attempts at which self-consistency costs as many tokens as the
+            strategy. It may be a fraction; the accuracy is then interpolated between the two
             nearest whole numbers.
         is_clamped: True if the strategy costs fewer tokens than one attempt, or more than the
             largest measured number of attempts. The strategy is then compared with one attempt, or
@@ -159,9 +159,9 @@ def compare_strategies(
 ) -> StrategyComparison:
     """Attempt all tasks with every strategy and with the baselines.
 
-    The baselines are computed from n single attempts at each task, which together cost the tokens
-    of one answer of the most expensive strategy. n is at most `MAX_BASELINE_ATTEMPTS`, but never
-    less than `attempts_per_task`.
+    The baselines use n single attempts per task. n is chosen so that they cost as many tokens as
+    one attempt of the most expensive strategy. n is at most `MAX_BASELINE_ATTEMPTS`, but never less
+    than `attempts_per_task`.
 
     Args:
         policy: Generates the rollouts.
@@ -187,18 +187,18 @@ def compare_strategies(
     }
     needed = _attempts_needed(vote_curve(single, success, extract), attempts_by_strategy.values())
     if needed > attempts_per_task:
-        # `attempts_by_strategy` keeps the shorter attempts: `+` makes a new object
+        # `attempts_by_strategy` keeps the first `attempts_per_task`: `+` makes a new object
         single = single + attempt(
             single_response, attempt_indices=range(attempts_per_task, needed), name=SINGLE
         )
-    curve = vote_curve(single, success, extract)
+    vote_accuracy = vote_curve(single, success, extract)
     is_single = {name: strategy is single_response for name, strategy in strategies.items()}
-    # a strategy that is `single_response` shares its attempts with the baselines
+    # the attempts of `single_response` are in `single`: their errors must not be counted twice
     not_single = [x for name, x in attempts_by_strategy.items() if not is_single[name]]
     return StrategyComparison(
-        strategies=_results_of_strategies(attempts_by_strategy, success, curve, is_single),
+        strategies=_results_of_strategies(attempts_by_strategy, success, vote_accuracy, is_single),
         greedy=_result_of_attempts(GREEDY, greedy, greedy.solved(success).mean(0)),
-        votes=_results_of_curve("Vote({n})", curve),
+        votes=_results_of_curve("Vote({n})", vote_accuracy),
         likeliest=_results_of_curve("BestOf({n})", likeliest_curve(single, success)),
         num_tasks=len(tasks),
         attempts_per_task=attempts_per_task,
@@ -206,39 +206,39 @@ def compare_strategies(
     )
 
 
-def _attempts_needed(curve: AttemptCurve, others: Iterable[StrategyAttempts]) -> int:
+def _attempts_needed(vote_accuracy: AccuracyByAttempts, others: Iterable[StrategyAttempts]) -> int:
     """The number of single attempts that cost the tokens of the most expensive strategy.
 
     The number is at most `MAX_BASELINE_ATTEMPTS`.
     """
-    most = max(curve.attempts_for(sum(x.tokens_per_answer.values())) for x in others)
+    most = max(vote_accuracy.attempts_costing(sum(x.tokens_per_answer.values())) for x in others)
     return min(MAX_BASELINE_ATTEMPTS, math.ceil(most))
 
 
 def _results_of_strategies(
     attempts_by_strategy: Mapping[str, StrategyAttempts],
     success: Callable[[Rollout], bool],
-    curve: AttemptCurve,
+    vote_accuracy: AccuracyByAttempts,
     is_single: Mapping[str, bool],
 ) -> tuple[StrategyResult, ...]:
-    """The result of each strategy, with its differences to the first one and to the curve.
+    """The result of each strategy, with its differences to the first one and to self-consistency.
 
     Args:
         attempts_by_strategy: The attempts of each strategy, by its name.
         success: Decides whether a rollout solves its task.
-        curve: The curve of self-consistency.
+        vote_accuracy: Accuracy of self-consistency by its number of attempts.
         is_single: Whether a strategy is `single_response`, by its name.
     """
-    accuracies = {
-        name: run.solved(success).mean(0) for name, run in attempts_by_strategy.items()
-    }  # of each task
+    accuracies = {  # by strategy: one accuracy per task
+        name: attempts.solved(success).mean(0) for name, attempts in attempts_by_strategy.items()
+    }
     first = next(iter(accuracies))
     return tuple(
         _compared_result(
             name,
             attempts,
             accuracies[name],
-            curve,
+            vote_accuracy,
             None if name == first else accuracies[first],
             is_single=is_single[name],
         )
@@ -250,12 +250,12 @@ def _compared_result(
     name: str,
     attempts: StrategyAttempts,
     accuracies: np.ndarray,
-    curve: AttemptCurve,
+    vote_accuracy: AccuracyByAttempts,
     first: np.ndarray | None,
     *,
     is_single: bool,
 ) -> StrategyResult:
-    """The result of a strategy, with its paired differences to `first` and to the curve.
+    """The result of a strategy, with its paired differences to `first` and to self-consistency.
 
     `accuracies` and `first` have one value per task.
     """
@@ -263,11 +263,11 @@ def _compared_result(
     difference = None if first is None else bootstrap_mean(accuracies - first)
     if is_single:
         return replace(result, difference_to_first=difference)
-    num_attempts = curve.attempts_for(result.all_tokens)
-    baseline = curve.accuracies_at(num_attempts)
+    num_attempts = vote_accuracy.attempts_costing(result.all_tokens)
+    baseline = vote_accuracy.accuracies_at(num_attempts)
     equal = AtEqualTokens(
-        attempts=min(max(num_attempts, 1.0), len(curve.accuracies)),
-        is_clamped=not 1 <= round(num_attempts, 6) <= len(curve.accuracies),
+        attempts=min(max(num_attempts, 1.0), vote_accuracy.max_attempts),
+        is_clamped=not 1 <= round(num_attempts, 6) <= vote_accuracy.max_attempts,
         baseline=float(baseline.mean()),
         difference=bootstrap_mean(accuracies - baseline),
     )
@@ -290,15 +290,15 @@ def _result_of_attempts(
     )
 
 
-def _results_of_curve(form: str, curve: AttemptCurve) -> tuple[StrategyResult, ...]:
-    """Results of a curve at 1, 2, 4, … attempts, and at its end."""
-    count = len(curve.accuracies)
+def _results_of_curve(form: str, accuracy: AccuracyByAttempts) -> tuple[StrategyResult, ...]:
+    """Results of a baseline at 1, 2, 4, … attempts, and at the largest number."""
+    count = accuracy.max_attempts
     numbers = sorted({count, *(2**i for i in range(count.bit_length()))})
     return tuple(
         StrategyResult(
             form.format(n=n),
-            bootstrap_proportion(curve.accuracies[n - 1].tolist()),
-            curve.tokens(n),
+            bootstrap_proportion(accuracy.accuracies[n - 1].tolist()),
+            accuracy.tokens(n),
             {},
         )
         for n in numbers

@@ -14,7 +14,7 @@ NUM_ORDERS = 128  # smallest number of orders of the attempts over which the acc
 
 
 @dataclass(frozen=True)
-class AttemptCurve:
+class AccuracyByAttempts:
     """The accuracy of a choice among the first n attempts, for every n, and its tokens.
 
     The attempts are independent samples. The accuracy for n is a mean over several orders of these
@@ -33,17 +33,22 @@ class AttemptCurve:
     read_first: float
     read_more: float
 
+    @property
+    def max_attempts(self) -> int:
+        """The largest measured number of attempts."""
+        return len(self.accuracies)
+
     def tokens(self, n: float) -> dict[str, float]:
         """Generated and read tokens of n attempts, by name."""
         read = self.read_first + (n - 1) * self.read_more
         return {"generated": n * self.generated, "read": read}
 
-    def attempts_for(self, tokens: float) -> float:
+    def attempts_costing(self, tokens: float) -> float:
         """The number of attempts that generate and read this number of tokens.
 
-        The result may be a fraction, below 1, or beyond the end of the curve.
+        The result may be a fraction, below 1, or more than `max_attempts`.
 
-        >>> AttemptCurve(np.zeros((1, 1)), 10.0, 30.0, 0.0).attempts_for(70)
+        >>> AccuracyByAttempts(np.zeros((1, 1)), 10.0, 30.0, 0.0).attempts_costing(70)
         4.0
         """
         return 1 + (tokens - self.generated - self.read_first) / (self.generated + self.read_more)
@@ -52,18 +57,18 @@ class AttemptCurve:
         """Accuracy (tasks) of n attempts, interpolated linearly between whole numbers.
 
         Args:
-            n: Number of attempts; a number outside the curve counts as the nearest end.
+            n: Number of attempts; a number below 1 or above `max_attempts` counts as that bound.
         """
-        position = min(max(n, 1.0), float(len(self.accuracies))) - 1
+        position = min(max(n, 1.0), float(self.max_attempts)) - 1
         low = int(position)
-        high = min(low + 1, len(self.accuracies) - 1)
+        high = min(low + 1, self.max_attempts - 1)
         share = position - low
         return (1 - share) * self.accuracies[low] + share * self.accuracies[high]
 
 
 def vote_curve(
     attempts: StrategyAttempts, success: Callable[[Rollout], bool], extract: Extractor
-) -> AttemptCurve:
+) -> AccuracyByAttempts:
     """The curve of `Vote(n, extract)`, computed from independent single attempts.
 
     Args:
@@ -77,7 +82,9 @@ def vote_curve(
     )
 
 
-def likeliest_curve(attempts: StrategyAttempts, success: Callable[[Rollout], bool]) -> AttemptCurve:
+def likeliest_curve(
+    attempts: StrategyAttempts, success: Callable[[Rollout], bool]
+) -> AccuracyByAttempts:
     """The curve of `BestOf(n, Likeliest())`, computed from independent single attempts."""
     logp = [[mean_logp(Rollout(), r) for r in row] for row in attempts.rollouts]
     return _curve(attempts, success, lambda task, order: _largest([logp[i][task] for i in order]))
@@ -87,7 +94,7 @@ def _curve(
     attempts: StrategyAttempts,
     success: Callable[[Rollout], bool],
     chosen: Callable[[int, Sequence[int]], Iterator[int]],
-) -> AttemptCurve:
+) -> AccuracyByAttempts:
     """The curve of a choice.
 
     Args:
@@ -107,7 +114,7 @@ def _curve(
     later = sum(
         len(a.observation) for row in attempts.rollouts for r in row for _, a in r.turns[1:]
     )
-    return AttemptCurve(
+    return AccuracyByAttempts(
         sums / len(orders), tokens["generated"], tokens["read"], later / attempts.num_answers
     )
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from grupo.config.success import with_default_reward_term
-from grupo.config.supervised import demonstration_sampler_to_score
+from grupo.config.supervised import sampler_of_scored_demonstrations
 from grupo.core.interfaces import EnvSpec, open_env
 from grupo.core.types import Group, Task
 from grupo.distributed.base import Ranks
@@ -44,7 +44,7 @@ def evaluate_held_out(
         key=derive_key(recipe.seed, "held-out"),
         ranks=ranks,
     )
-    if sampler := demonstration_sampler_to_score(recipe):
+    if sampler := sampler_of_scored_demonstrations(recipe):
         scores = demonstration_scores(policy, sampler, recipe.env, tasks, ranks)
         result = replace(result, demonstration_scores=scores)
     return result
@@ -75,7 +75,9 @@ def demonstration_scores(
         if not groups:
             continue
         batch = collate(groups, policy.encode)
-        signals = signals_of_all_rows(policy, policy, batch, list(sums), ranks)
+        signals = signals_of_all_rows(
+            policy, signal_model=policy, batch=batch, names=list(sums), ranks=ranks
+        )
         for name in sums:
             sums[name] += signals[name][batch.mask].double().sum().item()
         num_tokens += int(batch.mask.sum())

@@ -35,7 +35,7 @@ from grupo.training.collect.generation import StepGenerator
 from grupo.training.collect.groups import CollectedGroups
 from grupo.training.collect.tasks import select_usable_tasks
 from grupo.training.evaluation import evaluate_held_out
-from grupo.training.ranks import shard_policy, share_inference_servers
+from grupo.training.ranks import shard_policy, use_same_inference_servers
 from grupo.training.resume.state import State
 from grupo.training.resume.step_durations import StepDurations, UnrecordedDurations
 from grupo.training.stopping import kl_for_early_stopping
@@ -85,8 +85,8 @@ class Learner:
         recipe_of_step: Returns the recipe of a step, by its number from 0; by default `recipe`.
             A resumed run may repeat steps from before its recipe was changed. Such a step reads
             its learning rates, the progress of schedules, `max_steps` and `early_stopping` from its
-            own recipe. It reads all other fields from `recipe`: no change is allowed there, or the
-            change does not alter the result of a step.
+            own recipe. All other fields come from `recipe`: when a run is resumed, they may be
+            changed only where this does not alter the result of a step.
         segments: The storage for the rollouts of the replay buffer; by default memory.
         step_durations: The seconds of each step. A step that is repeated after a resume keeps the
             seconds of its first execution, so that schedules and the end of the run stay the same.
@@ -131,7 +131,7 @@ class Learner:
         self.steps_ahead = staleness_limits(recipe).steps_ahead
         if self.steps_ahead:
             self.policy.generate_from_weight_copy()
-        share_inference_servers(self.policy, ranks)
+        use_same_inference_servers(self.policy, ranks)
 
     def _initial_state(self, segments: Segments, step_durations: StepDurations) -> State:
         """Attach the auxiliary heads and models to the policy, and return the run's first state.
@@ -202,8 +202,8 @@ class Learner:
         # times differ between ranks, and schedules and controllers may read them
         step_metrics = broadcast_from_rank_0(self.ranks, step_metrics, Phase.STEP_ENDED)
         kl = kl_for_early_stopping(self.recipe_of_step(step).early_stopping, step_metrics)
-        # The history keeps the metrics that controllers follow. `method` has numbers in place of
-        # its controllers, so `recipe.method` is passed.
+        # `recipe.method` still has the controllers, which name the metrics that the history keeps.
+        # In `method`, a number has replaced each controller.
         self.state.record_step(collected.sampled_groups, step_metrics, recipe.method, kl)
         kill_point("step/recorded")
         return TrainStepResult(collected, batch, step_metrics, signals, tuple(self.step_messages))

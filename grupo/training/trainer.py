@@ -89,8 +89,8 @@ class Trainer:
     def restore(self) -> None:
         """Restore the newest complete checkpoint, if the run has one.
 
-        Rank 0 restores first. It also removes the lines of the steps after the checkpoint from the
-        run's journals. The other ranks wait for rank 0, because they read these files.
+        Rank 0 restores first. It also cuts the run's journals (files with a line for each step or
+        rollout) after the step of the checkpoint. The other ranks wait, because they read them.
         """
         if self.ranks.rank:
             exchange_json(self.ranks, None, Phase.CHECKPOINT_RESTORED)  # waits for rank 0
@@ -98,8 +98,8 @@ class Trainer:
             self._restore_checkpoint()
         self._remove_old_segments()
         self.state.step_durations.load()
-        if damage := self.state.step_durations.damage:
-            self.callback.on_message(damage)
+        if damage_message := self.state.step_durations.damage_message:
+            self.callback.on_message(damage_message)
         if not self.ranks.rank:
             exchange_json(self.ranks, None, Phase.CHECKPOINT_RESTORED)  # the others go on
 
@@ -182,15 +182,15 @@ class Trainer:
     def _must_evaluate(self, recipe: Recipe) -> bool:
         """Whether the policy is evaluated now, after a step with this recipe.
 
-        The step at which a run ended before an extension also has an evaluation. A resumed run that
-        repeats the step also repeats the evaluation.
+        A run that ended was evaluated after its last step. If the run was extended and now repeats
+        this step, the evaluation is repeated as well.
         """
         step = self.state.step
         every = recipe.evaluation.every
         is_due = bool(every) and step % every == 0 and step < recipe.max_steps
         return is_due or any(
-            earlier_recipe.run_had_ended and earlier_recipe.last_step == step
-            for earlier_recipe in self.run_folder.earlier_recipes
+            earlier.run_had_ended and earlier.replaced_at_step == step
+            for earlier in self.run_folder.earlier_recipes
         )
 
     def _stop_reason(self) -> str:

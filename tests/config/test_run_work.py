@@ -98,11 +98,11 @@ def test_an_evaluation_generates_a_greedy_and_sampled_answers_to_each_task():
 def test_prompts_that_the_engine_cannot_hold_together_are_computed_twice(monkeypatch):
     evaluation = Evaluation(attempts=3)
     forward = 2 * (LAYERS * (10 * 5 + 40 * 15) + HEAD * 40 * 15)
-    monkeypatch.setattr(run_work, "max_context_tokens", lambda *args, on_cpu: 50)
+    monkeypatch.setattr(run_work, "max_context_tokens", lambda *args, on_cpu: 25)
     assert work(evaluation=evaluation).time(FAST_MEMORY).evaluation == pytest.approx(
         forward / 0.5e9
     )
-    monkeypatch.setattr(run_work, "max_context_tokens", lambda *args, on_cpu: 49)
+    monkeypatch.setattr(run_work, "max_context_tokens", lambda *args, on_cpu: 24)
     assert work(evaluation=evaluation).time(FAST_MEMORY).evaluation == pytest.approx(
         (forward + 2 * LAYERS * 10 * 5) / 0.5e9
     )

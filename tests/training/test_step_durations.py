@@ -21,7 +21,7 @@ def path(tmp_path: Path) -> Path:
 def test_a_step_that_runs_again_counts_its_first_seconds(path):
     durations = RecordedDurations(path)
     durations.load()
-    assert durations.damage == ""
+    assert durations.damage_message == ""
     assert [durations.duration_of_first_execution(step, 9.0) for step in (2, 3, 4)] == [
         0.2,
         0.3,
@@ -33,7 +33,7 @@ def test_a_step_that_runs_again_counts_its_first_seconds(path):
 def test_a_run_without_recorded_seconds_has_no_file(tmp_path):
     durations = RecordedDurations(tmp_path / "clock.jsonl")
     durations.load()
-    assert durations.damage == ""
+    assert durations.damage_message == ""
     assert not (tmp_path / "clock.jsonl").exists()
 
 
@@ -42,7 +42,7 @@ def test_a_torn_last_line_is_removed(path):
     path.write_bytes(whole[:-3])
     durations = RecordedDurations(path)
     durations.load()
-    assert durations.damage == ""
+    assert durations.damage_message == ""
     assert durations.duration_of_first_execution(3, 0.3) == 0.3
     assert path.read_bytes() == whole
 
@@ -63,7 +63,7 @@ def test_times_from_a_damaged_line_on_are_measured_anew(path):
     path.write_bytes(content.replace(b'"step": 2', b'"step": 7'))
     durations = RecordedDurations(path)
     durations.load()
-    assert durations.damage == (
+    assert durations.damage_message == (
         "clock.jsonl, line 2 (step 2): its bytes are not those that were written; schedules and the"
         " end of the run count new times from there on"
     )

@@ -139,7 +139,8 @@ class ForcedRethinking(SamplerWrapper):
         started = await with_trained_text(actor, forced)
         # `with_sampling` multiplies the policy's own temperature by the factor
         limited = actor.with_sampling(temperature=self.temperature).with_stop(
-            max_new_tokens=self.max_tokens + 1  # a continuation of this length is rejected
+            # one more than allowed, so that a continuation that is too long can be recognised
+            max_new_tokens=self.max_tokens + 1
         )
         continuation = await limited(started, "")
         return started.append_turn(observation="", response=continuation)

@@ -92,12 +92,12 @@ async def collect_groups(
         tasks: The training tasks.
         history: The record of earlier groups, which this function changes: it counts the new tasks
             in `history.num_tasks_drawn` and removes the unfinished rollouts of drawn tasks.
-        num_groups: Number of new groups that the first round requests, beside the continued ones. A
-            later round requests this number minus all groups that are kept or left unfinished so
-            far, the continued ones included. At most `num_groups + len(unfinished_groups)` groups
-            are kept.
-        seed: Seed of the curriculum. With a token limit, it also seeds the random streams of each
-            group, so that a continued group repeats none. Without one, `actor` has the streams.
+        num_groups: Number of new groups; the continued groups come on top. The first round requests
+            `num_groups`. A later round requests `num_groups` minus the groups that are kept or
+            unfinished so far, where continued groups count too.
+        seed: Seed of the curriculum. With a token limit, it also seeds each group, so that a
+            continued group does not draw the same random numbers again. Without a token limit, the
+            random numbers are those of `actor`.
         ranks: The processes that share the generation; every rank returns the groups of all ranks.
         token_limit: Maximum number of tokens that this step generates for one rollout. None means
             that this step generates every rollout to its end.

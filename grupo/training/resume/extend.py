@@ -139,8 +139,8 @@ def _write_recipe_file(run_folder: RunFolder, recipe: Recipe, step: int, finishe
     earlier_recipes = (
         replace(
             entry,
-            last_step=min(entry.last_step, step),
-            run_had_ended=entry.run_had_ended and entry.last_step <= step,
+            replaced_at_step=min(entry.replaced_at_step, step),
+            run_had_ended=entry.run_had_ended and entry.replaced_at_step <= step,
         )
         for entry in run_folder.earlier_recipes
     )

@@ -58,13 +58,13 @@ class EarlierRecipe:
         fingerprint: Fingerprint of `recipe.json` before the extension. The checkpoints of that time
             hold it.
         recipe: The recipe.
-        last_step: Number of steps that were done when the run was extended.
+        replaced_at_step: Number of steps that were done when the run was extended.
         run_had_ended: Whether the run had ended at this step.
     """
 
     fingerprint: str
     recipe: Recipe
-    last_step: int
+    replaced_at_step: int
     run_had_ended: bool
 
 

@@ -59,8 +59,7 @@ class RunFolder:
         recipe: The recipe of the run.
         recipe_fingerprint: Hash of the recipe as it is stored in `recipe.json`.
         earlier_recipes: The recipes of the run before each of its extensions, oldest first. The
-            `last_step` of an earlier recipe is the number of steps that were done when it was
-            replaced.
+            `replaced_at_step` of an earlier recipe is the number of steps done by then.
         is_writer: Whether this process writes; with several ranks, only rank 0.
         model_files: The GGUF files that the recipe names, with their checksums at the run's start.
     """
@@ -132,7 +131,7 @@ class RunFolder:
     @property
     def extension_step(self) -> int:
         """The number of steps that were done when the run was last extended; 0 if it never was."""
-        return max((earlier.last_step for earlier in self.earlier_recipes), default=0)
+        return max((earlier.replaced_at_step for earlier in self.earlier_recipes), default=0)
 
     def recipe_of_step(self, step: int) -> Recipe:
         """Return the recipe of a step.
@@ -144,7 +143,7 @@ class RunFolder:
             step: Index of the step, from 0.
         """
         candidates = (
-            earlier.recipe for earlier in self.earlier_recipes if step < earlier.last_step
+            earlier.recipe for earlier in self.earlier_recipes if step < earlier.replaced_at_step
         )
         return next(candidates, self.recipe)
 
@@ -265,7 +264,9 @@ class RunFolder:
                 the checkpoint has an earlier recipe, which the run replaced before this step.
             ConfigError: The checkpoint belongs to another recipe.
         """
-        last_step_of = {earlier.fingerprint: earlier.last_step for earlier in self.earlier_recipes}
+        last_step_of = {
+            earlier.fingerprint: earlier.replaced_at_step for earlier in self.earlier_recipes
+        }
         last_step_of[self.recipe_fingerprint] = candidate.step
         if (fingerprint := candidate.data["fingerprint"]) not in last_step_of:
             raise ConfigError(f"run: the checkpoints in {self.folder} belong to another recipe.")

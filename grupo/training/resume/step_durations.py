@@ -40,13 +40,13 @@ class StepDurations(Protocol):
     """The seconds of each step. A repeated step keeps the seconds of its first execution.
 
     Args:
-        damage: A message if a recorded line is damaged, else "".
+        damage_message: A message if a recorded line is damaged, else "".
     """
 
-    damage: str
+    damage_message: str
 
     def load(self) -> None:
-        """Read the recorded seconds, and set `damage`."""
+        """Read the recorded seconds, and set `damage_message`."""
         ...
 
     def duration_of_first_execution(self, step: int, measured: float) -> float:
@@ -62,7 +62,7 @@ class StepDurations(Protocol):
 class UnrecordedDurations:
     """Returns the measured seconds and records nothing; for a run without a limit of seconds."""
 
-    damage = ""
+    damage_message = ""
 
     def load(self) -> None:
         pass
@@ -83,10 +83,10 @@ class RecordedDurations:
         self.journal = Journal(path)
         self.is_writer = is_writer
         self.seconds: dict[int, float] = {}  # by the number of the step, from 1
-        self.damage = ""
+        self.damage_message = ""
 
     def load(self) -> None:
-        """Read the recorded seconds, and set `damage`.
+        """Read the recorded seconds, and set `damage_message`.
 
         The writer removes a damaged line and the lines after it from the file.
 
@@ -99,7 +99,7 @@ class RecordedDurations:
             with explain_disk_errors("The run is not resumed"):
                 self.journal.truncate(JournalSnapshot(length=record.length))
         consequence = "; schedules and the end of the run count new times from there on"
-        self.damage = f"{record.damage}{consequence}" if record.damage else ""
+        self.damage_message = f"{record.damage}{consequence}" if record.damage else ""
 
     def duration_of_first_execution(self, step: int, measured: float) -> float:
         """Return the recorded seconds of the step, or else record and return `measured`.

@@ -96,8 +96,8 @@ class Updater:
                     method,
                     minibatch,
                     action_signals,
-                    # Rows with advantage 0 are skipped, unless a controller follows a metric over
-                    # all rows. Ask `recipe.method`: in `method`, numbers replaced the controllers.
+                    # Rows with advantage 0 are skipped, unless a controller follows a metric, which
+                    # is a mean over all rows. `recipe.method` still has its controllers.
                     include_rows_without_gradient=bool(self.recipe.method.controller_metric_names),
                     ranks=self.ranks,
                 )
