@@ -90,7 +90,8 @@ class Pipeline:
                 raise ConfigError(f"Pipeline.stages: {name!r}. Allowed as a name: {ALLOWED_NAMES}.")
             if option in seen:
                 raise ConfigError(
-                    f"Pipeline.stages: two stages are called {name!r}. Allowed: each name once."
+                    f"Pipeline.stages: two stages are called {name!r}. Allowed: each name once,"
+                    " where - and _ count as equal."
                 )
             seen.add(option)
 

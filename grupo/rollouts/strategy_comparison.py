@@ -187,7 +187,7 @@ def compare_strategies(
     }
     needed = _attempts_needed(vote_curve(single, success, extract), attempts_by_strategy.values())
     if needed > attempts_per_task:
-        # `attempts_by_strategy` keeps the first `attempts_per_task`: `+` makes a new object
+        # `+` makes a new object: `attempts_by_strategy` keeps `attempts_per_task` for each strategy
         single = single + attempt(
             single_response, attempt_indices=range(attempts_per_task, needed), name=SINGLE
         )
@@ -206,12 +206,16 @@ def compare_strategies(
     )
 
 
-def _attempts_needed(vote_accuracy: AccuracyByAttempts, others: Iterable[StrategyAttempts]) -> int:
+def _attempts_needed(
+    vote_accuracy: AccuracyByAttempts, all_attempts: Iterable[StrategyAttempts]
+) -> int:
     """The number of single attempts that cost the tokens of the most expensive strategy.
 
     The number is at most `MAX_BASELINE_ATTEMPTS`.
     """
-    most = max(vote_accuracy.attempts_costing(sum(x.tokens_per_answer.values())) for x in others)
+    most = max(
+        vote_accuracy.attempts_costing(sum(x.tokens_per_answer.values())) for x in all_attempts
+    )
     return min(MAX_BASELINE_ATTEMPTS, math.ceil(most))
 
 
@@ -290,13 +294,13 @@ def _result_of_attempts(
     )
 
 
-def _results_of_curve(form: str, accuracy: AccuracyByAttempts) -> tuple[StrategyResult, ...]:
+def _results_of_curve(name_format: str, accuracy: AccuracyByAttempts) -> tuple[StrategyResult, ...]:
     """Results of a baseline at 1, 2, 4, … attempts, and at the largest number."""
     count = accuracy.max_attempts
     numbers = sorted({count, *(2**i for i in range(count.bit_length()))})
     return tuple(
         StrategyResult(
-            form.format(n=n),
+            name_format.format(n=n),
             bootstrap_proportion(accuracy.accuracies[n - 1].tolist()),
             accuracy.tokens(n),
             {},

@@ -85,8 +85,8 @@ class Learner:
         recipe_of_step: Returns the recipe of a step, by its number from 0; by default `recipe`.
             A resumed run may repeat steps from before its recipe was changed. Such a step reads
             its learning rates, the progress of schedules, `max_steps` and `early_stopping` from its
-            own recipe. All other fields come from `recipe`: when a run is resumed, they may be
-            changed only where this does not alter the result of a step.
+            own recipe, and every other field from `recipe`. This is safe: a change of another field
+            is refused if it would alter the result of a step.
         segments: The storage for the rollouts of the replay buffer; by default memory.
         step_durations: The seconds of each step. A step that is repeated after a resume keeps the
             seconds of its first execution, so that schedules and the end of the run stay the same.
@@ -271,7 +271,9 @@ class Learner:
         if not self.steps_ahead:
             return generator.generate_now(method, history, initial, step, self.stopwatch)
         end = min(step + self.steps_ahead + 1, self.recipe_of_step(step).max_steps)
-        return generator.generate_ahead(method, history, initial, range(step, end), self.stopwatch)
+        return generator.take_generated_step(
+            method, history, initial, range(step, end), self.stopwatch
+        )
 
     def _batch_builder(self, method: Method) -> BatchBuilder:
         return BatchBuilder(
@@ -279,7 +281,7 @@ class Learner:
             self.policy,
             self.aux_models,
             self.state.history.statistics_of_task,
-            must_recompute_old_logp(self.recipe, self.state.sampler_mismatch),
+            must_recompute_old_logp(self.recipe, self.state.sampler_logp_diff),
             self.ranks,
             self._run_forward_passes,
         )

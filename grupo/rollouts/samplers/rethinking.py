@@ -24,7 +24,7 @@ class Trigger(Protocol):
 
 @component
 class RandomTrigger:
-    """Draws a text that depends on the correctness of the rollout, or one of several other texts.
+    """Returns a text for the correctness of the rollout, or draws one of several other texts.
 
     With probability 1/2, the text is `if_correct` for a correct rollout and `if_wrong` for a wrong
     one. With probability 1/2, it is drawn from `texts`. The defaults are those of the authors' code
@@ -136,14 +136,14 @@ class ForcedRethinking(SamplerWrapper):
         # here and below, the observation is empty: the policy reads no text between two turns
         forced = await append_forced(actor, open_rollout, observation="", text=text)
         # marks the trigger as trained on, and stores the policy's log-probabilities of its tokens
-        started = await with_trained_text(actor, forced)
+        with_trigger = await with_trained_text(actor, forced)
         # `with_sampling` multiplies the policy's own temperature by the factor
         limited = actor.with_sampling(temperature=self.temperature).with_stop(
             # one more than allowed, so that a continuation that is too long can be recognised
             max_new_tokens=self.max_tokens + 1
         )
-        continuation = await limited(started, "")
-        return started.append_turn(observation="", response=continuation)
+        continuation = await limited(with_trigger, "")
+        return with_trigger.append_turn(observation="", response=continuation)
 
     async def _score(self, task: Task, env: Env, continued: Sequence[Rollout]) -> Sequence[Rollout]:
         return (await score_group(task, env, continued)).rollouts if continued else ()

@@ -73,7 +73,7 @@ class StepGenerator:
         stopwatch.seconds["score"] -= generation_seconds
         return generated_step
 
-    def generate_ahead(
+    def take_generated_step(
         self,
         method: Method,
         history: History,

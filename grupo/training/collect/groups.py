@@ -45,7 +45,8 @@ class CollectedGroups:
         sampled_groups: All groups that have ended; they may have unfinished rollouts.
         kept_groups: The groups that the step trains on: those that the filter returns, and after a
             replay also one group for each replayed rollout.
-        rank_of_rollout: The rank that generated each rollout, by index; () if it is not known.
+        rank_of_rollout: The rank that generated each rollout, by `Rollout.index`; () if it is not
+            known.
         unfinished_groups: The groups that the next step continues, in order.
     """
 
@@ -60,7 +61,8 @@ class CollectedGroups:
         The rank of a row is 0 if it is not known.
 
         Args:
-            rollout_of_row: For each row: index of its rollout in the list of kept rollouts, (N,).
+            rollout_of_row: For each row, the position of its rollout among the rollouts of
+                `kept_groups`, (N,). This is not `Rollout.index`.
         """
         rank_by_index = dict(enumerate(self.rank_of_rollout))
         kept_rollouts = (rollout for group in self.kept_groups for rollout in group.rollouts)
@@ -92,9 +94,9 @@ async def collect_groups(
         tasks: The training tasks.
         history: The record of earlier groups, which this function changes: it counts the new tasks
             in `history.num_tasks_drawn` and removes the unfinished rollouts of drawn tasks.
-        num_groups: Number of new groups; the continued groups come on top. The first round requests
-            `num_groups`. A later round requests `num_groups` minus the groups that are kept or
-            unfinished so far, where continued groups count too.
+        num_groups: Number of groups. The first round requests as many new groups, in addition to
+            the continued ones. A later round only fills up: it requests `num_groups` minus all
+            groups that are kept or unfinished by then. A continued group fills a place, too.
         seed: Seed of the curriculum. With a token limit, it also seeds each group, so that a
             continued group does not draw the same random numbers again. Without a token limit, the
             random numbers are those of `actor`.
@@ -106,7 +108,8 @@ async def collect_groups(
     opened_env = open_env(env)
     collection = _Collection()
     groups_to_generate = list(unfinished_groups)
-    step = token_limit.step if token_limit else 0  # only a token limit needs the step's number
+    # A group's first step is read only if the group is unfinished, which needs a token limit.
+    step = token_limit.step if token_limit else 0
     for round_index in count():
         num_missing = num_groups - len(collection.kept) - len(collection.unfinished)
         scored_groups = tuple(collection.scored)
@@ -137,9 +140,7 @@ class _Collection:
     """
 
     sampled: list[Group] = field(default_factory=list)
-    scored: list[Group] = field(
-        default_factory=list
-    )  # sampled groups after removal of failed rollouts
+    scored: list[Group] = field(default_factory=list)  # the sampled groups without failed rollouts
     kept: list[Group] = field(default_factory=list)
     rank_of_rollout: list[int] = field(default_factory=list)
     unfinished: list[GroupInProgress] = field(default_factory=list)
@@ -164,13 +165,13 @@ class _Collection:
             self.rank_of_rollout += [i % num_ranks] * len(group.rollouts)
         without_failed = [drop_failed_rollouts(group) for group in sampled]
         scored = [group for group in without_failed if group.rollouts]
-        self.sampled = [*_with_extensions(self.sampled, sampled), *_without_extensions(sampled)]
-        self.scored = [*_with_extensions(self.scored, scored), *_without_extensions(scored)]
+        self.sampled = [*with_extensions(self.sampled, sampled), *_without_extensions(sampled)]
+        self.scored = [*with_extensions(self.scored, scored), *_without_extensions(scored)]
         # Extensions are not filtered: the filter has decided about the groups that they extend.
         newly_kept = group_filter(_without_extensions(scored))
-        self.kept = [*_with_extensions(self.kept, scored), *newly_kept]
-        # An unfinished extension comes too late for its group, which this step trains on. It
-        # becomes a group of its own.
+        self.kept = [*with_extensions(self.kept, scored), *newly_kept]
+        # This step trains on an extended group without waiting for an unfinished extension. The
+        # next step continues the extension as a separate group.
         self.unfinished += [
             replace(group, task=replace(group.task, extends_group=False))
             for group in unfinished.values()
@@ -271,19 +272,22 @@ def _exchange_outcomes(
     return dict(zip(ended_indices, ended, strict=True)), unfinished
 
 
-def _with_extensions(groups: Sequence[Group], added: Sequence[Group]) -> list[Group]:
+def with_extensions(groups: Sequence[Group], added: Sequence[Group]) -> list[Group]:
     """Return the groups of earlier rounds, each with the rollouts of its extensions.
 
-    An extension whose task has no group in `groups` is dropped.
+    An extension whose task has no group in `groups` is dropped. If its task has several groups, the
+    last one is extended.
 
     Args:
         groups: The groups of earlier rounds.
         added: The groups of this round; the extensions are those whose task has `extends_group`.
     """
-    rollouts = {group.task.key: [*group.rollouts] for group in groups}
+    extended = [*groups]
+    index_by_task = {group.task.key: i for i, group in enumerate(groups)}
     for extension in (group for group in added if group.task.extends_group):
-        rollouts.get(extension.task.key, []).extend(extension.rollouts)
-    return [group.with_rollouts(rollouts[group.task.key]) for group in groups]
+        if (i := index_by_task.get(extension.task.key)) is not None:
+            extended[i] = extended[i].with_rollouts((*extended[i].rollouts, *extension.rollouts))
+    return extended
 
 
 def _without_extensions(added: Sequence[Group]) -> list[Group]:

@@ -96,8 +96,8 @@ class Updater:
                     method,
                     minibatch,
                     action_signals,
-                    # Rows with advantage 0 are skipped, unless a controller follows a metric, which
-                    # is a mean over all rows. `recipe.method` still has its controllers.
+                    # Rows without gradient are skipped to save time, unless a controller follows a
+                    # mean over all rows. `recipe.method` still has the controllers.
                     include_rows_without_gradient=bool(self.recipe.method.controller_metric_names),
                     ranks=self.ranks,
                 )

@@ -92,7 +92,7 @@ def learner_of(run: TabularRun) -> Learner:
         replay_buffer=ReplayBuffer(),
         ema_weights={},
     )
-    learner.state.sampler_mismatch = 0.0
+    learner.state.sampler_logp_diff = 0.0
     learner.stopwatch = Stopwatch()
     learner.step_messages = []
     learner.ranks = SINGLE_RANK
