@@ -100,7 +100,8 @@ class WeightMerge:
     @property
     def pairs(self) -> tuple[tuple[str, float], ...]:
         """Pairs of a reference to a stage and the share of this stage."""
-        # `shares` is a tuple of pairs here; `dict` also accepts the mapping of its annotation
+        # After `__post_init__`, `shares` is a tuple of pairs; `dict` is only for the type checker,
+        # because the annotation also allows a mapping.
         return tuple(dict(self.shares).items())
 
     @property

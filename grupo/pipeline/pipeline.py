@@ -229,8 +229,8 @@ def _recipe_stage_names(recipe: Recipe) -> Iterator[tuple[str, str]]:
 def check_stage_outputs(pipeline: Pipeline) -> None:
     """Raise `ConfigError` if a recipe refers to a stage that does not write what the recipe reads.
 
-    `output_name` of a stage tells what the stage writes: a model (`ExportStage`), solve counts of
-    tasks (`SurveyStage`) or rows made of rollouts (`CollectStage`).
+    `output_name` is the name of the file or folder that a stage writes: a model (`ExportStage`),
+    solve counts of tasks (`SurveyStage`) or rows made of rollouts (`CollectStage`).
     """
     for stage in pipeline.stages:
         for name in export_stages_read_by(stage.recipe):

@@ -29,7 +29,7 @@ class HasActor(Protocol):
         ...
 
 
-TOTAL_REWARD = "total"  # as `SuccessCriterion.reward_term`: the sum of all weighted reward terms
+TOTAL_REWARD = "total"  # value of `SuccessCriterion.reward_term` for the weighted sum of all terms
 
 
 @component
@@ -175,7 +175,7 @@ def evaluate(
     """
     if not num_attempts:
         return RESULT_WITHOUT_ATTEMPTS
-    with generation_only():  # this actor's engine keeps no activations for an update
+    with generation_only():  # an actor made here never keeps activations for an update
         actor = policy.actor(key)
     greedy_actor = actor.fork("greedy").with_sampling(top_k=1)
     greedy_groups = run_rollouts(greedy_actor, env, tasks, 1, turn_strategy, ranks)

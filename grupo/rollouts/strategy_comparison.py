@@ -75,7 +75,8 @@ class StrategyResult:
         tokens: Generated and read tokens per answer, by name.
         details: Tokens by role, the counts that the strategy reports (such as calls of another
             model, or how often each option was chosen), seconds per answer and failed attempts.
-            {} for self-consistency and best-of-n, which reuse the single attempts.
+            {} for self-consistency and best-of-n, which are computed from the attempts of
+            `single_response`.
         difference_to_first: Difference to the first strategy, paired by task; None for the first
             strategy.
         at_equal_tokens: Comparison with self-consistency; None for a baseline and for
@@ -187,7 +188,7 @@ def compare_strategies(
     }
     needed = _attempts_needed(vote_curve(single, success, extract), attempts_by_strategy.values())
     if needed > attempts_per_task:
-        # `+` makes a new object: `attempts_by_strategy` keeps `attempts_per_task` for each strategy
+        # `+` makes a new object, so that an entry in `attempts_by_strategy` has no further attempts
         single = single + attempt(
             single_response, attempt_indices=range(attempts_per_task, needed), name=SINGLE
         )

@@ -85,8 +85,8 @@ class Learner:
         recipe_of_step: Returns the recipe of a step, by its number from 0; by default `recipe`.
             A resumed run may repeat steps from before its recipe was changed. Such a step reads
             its learning rates, the progress of schedules, `max_steps` and `early_stopping` from its
-            own recipe, and every other field from `recipe`. This is safe: a change of another field
-            is refused if it would alter the result of a step.
+            own recipe, and all other fields from `recipe`. This is safe, because a resume that
+            changes one of those is refused if the change would alter the result of a step.
         segments: The storage for the rollouts of the replay buffer; by default memory.
         step_durations: The seconds of each step. A step that is repeated after a resume keeps the
             seconds of its first execution, so that schedules and the end of the run stay the same.

@@ -182,8 +182,8 @@ class Trainer:
     def _must_evaluate(self, recipe: Recipe) -> bool:
         """Whether the policy is evaluated now, after a step with this recipe.
 
-        A run that ended at this step before an extension was evaluated here. If it now repeats the
-        step, it is evaluated again, so that evaluations do not depend on interruptions.
+        If the run had ended at this step and was extended later, its final evaluation took place
+        here. A repetition of the step evaluates again, as a run without interruptions would.
         """
         step = self.state.step
         every = recipe.evaluation.every
@@ -195,7 +195,7 @@ class Trainer:
 
     def _stop_reason(self) -> str:
         if self.state.step < self.run_folder.extension_step:
-            return ""  # a repeated step did not end the run before its extension, nor does it now
+            return ""  # the run went on after this step before, so a repetition must not end it
         return stop_reason(self.recipe, self.state.stop_inputs())
 
     def _best_steps(self) -> list[int]:

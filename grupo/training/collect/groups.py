@@ -94,9 +94,9 @@ async def collect_groups(
         tasks: The training tasks.
         history: The record of earlier groups, which this function changes: it counts the new tasks
             in `history.num_tasks_drawn` and removes the unfinished rollouts of drawn tasks.
-        num_groups: Number of groups. The first round requests as many new groups, in addition to
-            the continued ones. A later round only fills up: it requests `num_groups` minus all
-            groups that are kept or unfinished by then. A continued group fills a place, too.
+        num_groups: The first round requests this number of new groups, besides the continued ones.
+            Each later round requests the groups that are still missing: `num_groups` minus those
+            that are kept or unfinished by then, continued groups included.
         seed: Seed of the curriculum. With a token limit, it also seeds each group, so that a
             continued group does not draw the same random numbers again. Without a token limit, the
             random numbers are those of `actor`.
@@ -108,7 +108,8 @@ async def collect_groups(
     opened_env = open_env(env)
     collection = _Collection()
     groups_to_generate = list(unfinished_groups)
-    # A group's first step is read only if the group is unfinished, which needs a token limit.
+    # `GroupInProgress.first_step` is read only of groups that a later step continues. Without a
+    # token limit there are none.
     step = token_limit.step if token_limit else 0
     for round_index in count():
         num_missing = num_groups - len(collection.kept) - len(collection.unfinished)
@@ -140,7 +141,9 @@ class _Collection:
     """
 
     sampled: list[Group] = field(default_factory=list)
-    scored: list[Group] = field(default_factory=list)  # the sampled groups without failed rollouts
+    scored: list[Group] = field(
+        default_factory=list
+    )  # with failed rollouts removed, and empty groups
     kept: list[Group] = field(default_factory=list)
     rank_of_rollout: list[int] = field(default_factory=list)
     unfinished: list[GroupInProgress] = field(default_factory=list)

@@ -96,8 +96,9 @@ class Updater:
                     method,
                     minibatch,
                     action_signals,
-                    # Rows without gradient are skipped to save time, unless a controller follows a
-                    # mean over all rows. `recipe.method` still has the controllers.
+                    # Rows without gradient are skipped to save time, but not if there is a
+                    # controller: its metric may be a mean over all rows. Only `recipe.method` has
+                    # the controllers; in `method`, numbers have replaced them.
                     include_rows_without_gradient=bool(self.recipe.method.controller_metric_names),
                     ranks=self.ranks,
                 )
