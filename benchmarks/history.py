@@ -17,7 +17,7 @@ from tempfile import TemporaryDirectory
 from grupo.core.types import Group, Rollout, Task
 from grupo.rollouts.curricula import BetaCounts
 from grupo.rollouts.history import History
-from grupo.rollouts.task_history import StatisticStore
+from grupo.rollouts.statistic_store import StatisticStore
 from grupo.storage import checkpoint
 
 STATISTICS = (BetaCounts(0.9),)  # two numbers per task

@@ -9,7 +9,7 @@ StatisticState = tuple[float, ...]
 
 @dataclass(frozen=True)
 class ScoredGroup:
-    """The rewards of one group; rollouts that failed are left out.
+    """The rewards of one group, without its failed and unfinished rollouts.
 
     Args:
         step: Training step of the group.

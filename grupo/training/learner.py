@@ -23,7 +23,7 @@ from grupo.recipe import Recipe
 from grupo.rollouts.evaluate import EvalResult
 from grupo.rollouts.history import History
 from grupo.rollouts.replay_buffer import ReplayBuffer
-from grupo.rollouts.task_history import StatisticStore
+from grupo.rollouts.statistic_store import StatisticStore
 from grupo.storage.fault_injection import kill_point
 from grupo.storage.segments import Segments, SegmentsInMemory
 from grupo.training.collect.async_rollouts import (

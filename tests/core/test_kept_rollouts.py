@@ -16,7 +16,7 @@ def rollouts(*values: float) -> tuple[Rollout, ...]:
 
 
 def numbers(history: History) -> list[float]:
-    return [rollout.reward for rollout in history.with_earlier_rollouts(TASK).replays]
+    return [rollout.reward for rollout in history.with_replays(TASK).replays]
 
 
 def test_best_and_worst_are_the_newest_of_equals():
@@ -41,7 +41,7 @@ def test_a_rollout_at_the_threshold_is_not_kept():
     history = History()
     history.append_groups(0, [Group(TASK, rollouts(0.1, 0.0))], [NewestAbove(8, "task", 0.1)])
     assert history.replay_rollouts == {}
-    assert history.with_earlier_rollouts(TASK) is TASK
+    assert history.with_replays(TASK) is TASK
 
 
 def test_rollouts_that_any_rule_keeps_are_kept():

@@ -27,7 +27,7 @@ import torch
 from grupo.models import devices, loading
 from grupo.pipeline import resume_pipeline, run_pipeline
 from grupo.rollouts.demonstration_buffer import DemonstrationBuffer
-from grupo.rollouts.task_history import StatisticStore
+from grupo.rollouts.statistic_store import StatisticStore
 from grupo.storage import fault_injection
 from grupo.storage.syscalls import SyscallHook, direct_call
 from grupo.training.callbacks import NullCallback

@@ -90,16 +90,12 @@ def test_the_first_rollout_is_replaced_before_the_history_keeps_the_groups_own()
     history = History()
     for step in range(3):
         values = [1.0, *[0.0] * 7] if step == 0 else [0.0] * 8
-        drawn = Group(
-            history.with_earlier_rollouts(TASK), group(*values, first_key=8 * step).rollouts
-        )
+        drawn = Group(history.with_replays(TASK), group(*values, first_key=8 * step).rollouts)
         trained = replayed(drawn)
         history.append_groups(step, [drawn], METHOD.requires.replay_rules)
         later = map(str, range(8 * step + 1, 8 * step + 8))
         assert [r.text for r in trained[0].rollouts] == ["0", *later]
-    assert [r.text for r in history.with_earlier_rollouts(TASK).replays] == [
-        "0"
-    ]  # it is stored once
+    assert [r.text for r in history.with_replays(TASK).replays] == ["0"]  # it is stored once
 
 
 @pytest.mark.slow
@@ -119,7 +115,7 @@ def test_a_restored_history_replays_the_same_rollout():
     restored = History.from_data(data, history.tensors())
     failed = [group(*[0.0] * 8, first_key=100 * i).rollouts for i in range(1, 6)]
     first, second = (
-        replayed(*(Group(h.with_earlier_rollouts(TASK), rollouts) for rollouts in failed))
+        replayed(*(Group(h.with_replays(TASK), rollouts) for rollouts in failed))
         for h in (history, restored)
     )
     assert first == second

@@ -12,7 +12,7 @@ from grupo.core.types import Group, Rollout, Task
 from grupo.methods.knapsack_rl import knapsack_rl
 from grupo.rollouts.curricula import CurriculumRequest, Knapsack, ShuffledTasks, task_gain
 from grupo.rollouts.history import History
-from grupo.rollouts.task_history import StatisticStore
+from grupo.rollouts.statistic_store import StatisticStore
 from grupo.util.errors import ConfigError
 
 

@@ -18,7 +18,7 @@ from grupo.methods.prs_vspo import (
 )
 from grupo.rollouts.curricula import CurriculumRequest, ShuffledTasks
 from grupo.rollouts.history import History
-from grupo.rollouts.task_history import StatisticStore
+from grupo.rollouts.statistic_store import StatisticStore
 from grupo.testing.batches import make_batch
 from grupo.testing.smoke.run import echo_recipe
 from grupo.training.learner import Learner

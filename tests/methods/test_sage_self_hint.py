@@ -12,7 +12,7 @@ from grupo.methods.sage_self_hint import sage_self_hint
 from grupo.rollouts.history import History
 from grupo.rollouts.samplers import AtHintLevel, GroupSampler, HintLevel
 from grupo.rollouts.samplers.leveled_hints import LEVELS
-from grupo.rollouts.task_history import StatisticStore
+from grupo.rollouts.statistic_store import StatisticStore
 from grupo.training.collect.groups import _with_history
 from grupo.util.errors import ConfigError
 

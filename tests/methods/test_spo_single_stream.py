@@ -10,7 +10,7 @@ from grupo.core.types import Group, Rollout, Task
 from grupo.methods.spo_single_stream import spo_single_stream
 from grupo.rollouts.curricula import BetaCounts, CurriculumRequest, UncertaintyWeighted, beta_mean
 from grupo.rollouts.history import History
-from grupo.rollouts.task_history import StatisticStore
+from grupo.rollouts.statistic_store import StatisticStore
 from grupo.testing.batches import make_batch
 
 

@@ -86,7 +86,7 @@ def test_replayed_rollouts_keep_tokens_and_old_logp(policy):
     early = sample_group(policy, GroupSampler(2))
     right = Group(TASK, tuple(_with_reward(r, i) for i, r in enumerate(early.rollouts)))
     history.append_groups(0, [right], replay_rules=replay.requires.replay_rules)
-    task = History.from_data(history.to_data(), history.tensors()).with_earlier_rollouts(TASK)
+    task = History.from_data(history.to_data(), history.tensors()).with_replays(TASK)
     (joined,) = replay([Group(task, run_coroutine(_new_group(policy)).rollouts)])
     *_, old = joined.rollouts
     assert (old.source, tokens(old)) == ("replayed", tokens(early.rollouts[1]))

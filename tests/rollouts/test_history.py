@@ -12,7 +12,7 @@ from grupo.core.kept_rollouts import BestAndWorst
 from grupo.core.task_statistic import TaskStatistic
 from grupo.core.types import Group, Response, Rollout, Seat, Task
 from grupo.rollouts.history import History
-from grupo.rollouts.task_history import StatisticStore
+from grupo.rollouts.statistic_store import StatisticStore
 from grupo.storage import strict_json
 from grupo.util.errors import ConfigError
 
@@ -201,21 +201,21 @@ def numbered_group(*rewards: float) -> list[Group]:
 def test_the_newest_of_the_best_and_of_the_worst_rollouts_are_kept_for_replay():
     history = History()
     history.append_groups(0, numbered_group(1.0, 0.0, 0.5, 1.0))
-    assert history.with_earlier_rollouts(SUM) is SUM  # no replays requested
+    assert history.with_replays(SUM) is SUM  # no replays requested
     history.append_groups(1, numbered_group(1.0, 0.0, 0.5, 1.0), replay_rules=[BestAndWorst(1)])
-    assert [(r.reward, r.source) for r in history.with_earlier_rollouts(SUM).replays] == [
+    assert [(r.reward, r.source) for r in history.with_replays(SUM).replays] == [
         (0.0, "1"),
         (1.0, "3"),
     ]
     history.append_groups(
         2, numbered_group(0.5, 0.0), replay_rules=[BestAndWorst(1)]
     )  # the earlier success is kept
-    assert [(r.reward, r.source) for r in history.with_earlier_rollouts(SUM).replays] == [
+    assert [(r.reward, r.source) for r in history.with_replays(SUM).replays] == [
         (1.0, "3"),
         (0.0, "1"),
     ]
     history.append_groups(3, numbered_group(2.0, 2.0), replay_rules=[BestAndWorst(2)])
-    assert [r.reward for r in history.with_earlier_rollouts(SUM).replays] == [1.0, 0.0, 2.0, 2.0]
+    assert [r.reward for r in history.with_replays(SUM).replays] == [1.0, 0.0, 2.0, 2.0]
 
 
 def test_a_replay_keeps_its_seat_and_loses_its_position_in_the_earlier_step():
@@ -223,7 +223,7 @@ def test_a_replay_keeps_its_seat_and_loses_its_position_in_the_earlier_step():
     rollout = Rollout(reward=1.0, seat=Seat(game=7, number=1, players=2), index=5)
     history.append_groups(0, [Group(SUM, (rollout,))], replay_rules=[BestAndWorst(1)])
     stored = History.from_data(history.to_data(), history.tensors())
-    (replay,) = stored.with_earlier_rollouts(SUM).replays
+    (replay,) = stored.with_replays(SUM).replays
     assert replay == replace(rollout, index=-1)
 
 
@@ -246,7 +246,7 @@ def test_replay_rollouts_are_restored_completely():
     history.append_groups(4, [Group(SUM, (rollout,))], replay_rules=[BestAndWorst(2)])
     back = restored(history)
     assert back == history == history.copy()
-    assert (back.num_steps, back.with_earlier_rollouts(SUM).replays) == (5, (rollout,))
+    assert (back.num_steps, back.with_replays(SUM).replays) == (5, (rollout,))
 
 
 def test_a_restored_history_can_be_appended_to():

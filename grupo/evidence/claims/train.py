@@ -26,7 +26,7 @@ from grupo.evidence.claims.rollouts import group_size_of, make_tasks, sample_gro
 from grupo.method import Method
 from grupo.rollouts.curricula import CurriculumRequest
 from grupo.rollouts.history import History
-from grupo.rollouts.task_history import StatisticStore
+from grupo.rollouts.statistic_store import StatisticStore
 from grupo.training.update.collate import collate
 from grupo.training.update.gradients import accumulate_gradients
 from grupo.training.update.metrics import advantage_metrics, combine_update_metrics
@@ -118,7 +118,7 @@ class TabularRun:
         while tasks := method.curriculum(self._request(self.num_groups - len(kept), round_index)):
             self.history.count_drawn_tasks(len(tasks))
             key = derive_key(self.seed, "sample", self.step_number, round_index)
-            tasks = [self.history.with_earlier_rollouts(task) for task in tasks]
+            tasks = [self.history.with_replays(task) for task in tasks]
             groups = sample_groups(self.env, logp, tasks, self.group_size, key)
             sampled += groups
             kept += method.filter(groups)

@@ -94,9 +94,10 @@ async def collect_groups(
         tasks: The training tasks.
         history: The record of earlier groups, which this function changes: it counts the new tasks
             in `history.num_tasks_drawn` and removes the unfinished rollouts of drawn tasks.
-        num_groups: The first round requests this number of new groups, besides the continued ones.
-            Each later round requests the groups that are still missing: `num_groups` minus those
-            that are kept or unfinished by then, continued groups included.
+        num_groups: The first round requests this number of new groups, and continues
+            `unfinished_groups` in addition. Each later round requests `num_groups` minus all groups
+            that are kept or unfinished by then. Here continued groups count as well, so that the
+            requested number may be 0 or negative.
         seed: Seed of the curriculum. With a token limit, it also seeds each group, so that a
             continued group does not draw the same random numbers again. Without a token limit, the
             random numbers are those of `actor`.
@@ -113,8 +114,8 @@ async def collect_groups(
     step = token_limit.step if token_limit else 0
     for round_index in count():
         num_missing = num_groups - len(collection.kept) - len(collection.unfinished)
-        scored_groups = tuple(collection.scored)
-        request = CurriculumRequest(tasks, history, num_missing, seed, round_index, scored_groups)
+        groups_so_far = tuple(collection.without_failed)
+        request = CurriculumRequest(tasks, history, num_missing, seed, round_index, groups_so_far)
         groups_to_generate += _draw_groups(method, request, step)
         if not groups_to_generate:
             break
@@ -138,12 +139,17 @@ class _Collection:
 
     In a later round, a curriculum may draw a task again and set `Task.extends_group`. The new group
     is an extension: its rollouts are added to the task's group of the earlier round.
+
+    Args:
+        sampled: The groups whose generation has ended.
+        without_failed: The sampled groups without their failed rollouts; empty groups are dropped.
+        kept: The groups that the filter selected among those of `without_failed`.
+        rank_of_rollout: The rank that generated each rollout, by `Rollout.index`.
+        unfinished: The groups that the next step continues.
     """
 
     sampled: list[Group] = field(default_factory=list)
-    scored: list[Group] = field(
-        default_factory=list
-    )  # with failed rollouts removed, and empty groups
+    without_failed: list[Group] = field(default_factory=list)
     kept: list[Group] = field(default_factory=list)
     rank_of_rollout: list[int] = field(default_factory=list)
     unfinished: list[GroupInProgress] = field(default_factory=list)
@@ -166,13 +172,14 @@ class _Collection:
         sampled = index_rollouts([*ended.values()], len(self.rank_of_rollout))
         for i, group in zip(ended, sampled, strict=True):
             self.rank_of_rollout += [i % num_ranks] * len(group.rollouts)
-        without_failed = [drop_failed_rollouts(group) for group in sampled]
-        scored = [group for group in without_failed if group.rollouts]
+        without_failed = [
+            remaining for group in sampled if (remaining := drop_failed_rollouts(group)).rollouts
+        ]
+        new_groups = _without_extensions(without_failed)
         self.sampled = [*with_extensions(self.sampled, sampled), *_without_extensions(sampled)]
-        self.scored = [*with_extensions(self.scored, scored), *_without_extensions(scored)]
+        self.without_failed = [*with_extensions(self.without_failed, without_failed), *new_groups]
         # Extensions are not filtered: the filter has decided about the groups that they extend.
-        newly_kept = group_filter(_without_extensions(scored))
-        self.kept = [*with_extensions(self.kept, scored), *newly_kept]
+        self.kept = [*with_extensions(self.kept, without_failed), *group_filter(new_groups)]
         # This step trains on an extended group without waiting for an unfinished extension. The
         # next step continues the extension as a separate group.
         self.unfinished += [
@@ -183,7 +190,7 @@ class _Collection:
     def result(self, group_filter: Filter, max_kept: int) -> CollectedGroups:
         """Return the groups of the step; the step trains on at most `max_kept` groups."""
         # a `StepFilter` may now add groups; it sees all groups of the step
-        kept = tuple(select_groups_of_step(group_filter, self.kept, self.scored, max_kept))
+        kept = tuple(select_groups_of_step(group_filter, self.kept, self.without_failed, max_kept))
         rank_of_rollout = tuple(self.rank_of_rollout)
         return CollectedGroups(tuple(self.sampled), kept, rank_of_rollout, tuple(self.unfinished))
 
@@ -191,7 +198,7 @@ class _Collection:
 def _draw_groups(method: Method, request: CurriculumRequest, step: int) -> list[GroupInProgress]:
     """Draw tasks with the curriculum, and return a group without rollouts for each task.
 
-    The history counts only new tasks, and no task that continues rollouts or extends a group.
+    The history counts each task that neither continues rollouts nor extends a group.
     """
     history = request.history
     drawn_tasks = method.curriculum(request)
@@ -210,7 +217,7 @@ def _with_history(task: Task, history: History, method: Method) -> Task:
     These are earlier rollouts of the task, its unfinished rollouts (which are removed from the
     history), similar solved tasks, and the states of the task's statistics.
     """
-    task = history.take_unfinished_rollouts(history.with_earlier_rollouts(task))
+    task = history.take_unfinished_rollouts(history.with_replays(task))
     task = history.with_demonstrations(task, method.requires.demonstrations)
     # only the sampler reads statistics in the task
     return history.with_statistics(task, merged_requires(method.sampler).task_statistics)
@@ -263,6 +270,7 @@ def _exchange_outcomes(
         unfinished = exchange_unfinished_groups(
             ranks, own_unfinished, groups_to_generate, phase, channel="generate"
         )
+    # `exchange_groups` numbers the ended groups only, from 0
     ended_indices = [i for i in range(len(groups_to_generate)) if i not in unfinished]
     own_ended = {
         index_among_ended: group

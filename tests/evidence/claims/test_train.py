@@ -20,7 +20,7 @@ from grupo.models.base import AuxModels
 from grupo.recipe import Recipe
 from grupo.rollouts.history import History
 from grupo.rollouts.replay_buffer import ReplayBuffer
-from grupo.rollouts.task_history import StatisticStore
+from grupo.rollouts.statistic_store import StatisticStore
 from grupo.training.collect.groups import CollectedGroups
 from grupo.training.learner import AUX_HEAD_OPTIMIZER, OPTIMIZER, Learner
 from grupo.training.resume.state import State

@@ -9,7 +9,7 @@ from grupo.core.types import Group, Response, Rollout, Task
 from grupo.method import Method
 from grupo.rollouts.curricula import Curriculum, CurriculumRequest, next_tasks
 from grupo.rollouts.history import History
-from grupo.rollouts.task_history import StatisticStore
+from grupo.rollouts.statistic_store import StatisticStore
 from grupo.training.collect.groups import CollectedGroups, collect_groups
 
 SEED = 3

@@ -12,7 +12,7 @@ from grupo.core.types import Group, Rollout, Task
 from grupo.rollouts.curricula import CurriculumRequest, RecentAdvantages, SourceBandit
 from grupo.rollouts.curricula.sources import bandit_probabilities
 from grupo.rollouts.history import History
-from grupo.rollouts.task_history import StatisticStore
+from grupo.rollouts.statistic_store import StatisticStore
 from grupo.util.errors import ConfigError
 
 SOURCES = ("easy", "hard")

@@ -9,7 +9,7 @@ from grupo.core.types import Group, Rollout, Task
 from grupo.rollouts.curricula import CurriculumRequest, VarianceAware, next_tasks
 from grupo.rollouts.curricula.variance import interleave
 from grupo.rollouts.history import History
-from grupo.rollouts.task_history import StatisticStore
+from grupo.rollouts.statistic_store import StatisticStore
 
 TASKS = [Task(str(i), "?") for i in range(3)]
 OUTCOME = VarianceAware(outcome_coef=1.0, diversity_coef=0.0, floor=0.0)
