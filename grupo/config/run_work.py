@@ -13,7 +13,7 @@ from grupo.config.memory_estimate import (
     step_size,
     supervised_step_size,
 )
-from grupo.config.supervised import column_sampler, sampler_of_scored_demonstrations
+from grupo.config.supervised import column_sampler, sampler_for_demonstration_scores
 from grupo.config.time_estimate import (
     EFFICIENCY,
     DeviceSpeed,
@@ -161,7 +161,7 @@ class RunWork:
 
     def _demonstration_seconds(self, speed: DeviceSpeed) -> float:
         """Seconds of scoring the held-out demonstrations once."""
-        if not sampler_of_scored_demonstrations(self.recipe):
+        if not sampler_for_demonstration_scores(self.recipe):
             return 0.0
         rows = replace(self.step, rollouts=self.lengths.held_out)
         return self._forward_seconds(rows, speed)

@@ -63,15 +63,15 @@ class StrategyAttempts:
     seconds: float
 
     @property
-    def num_answers(self) -> int:
-        """Number of attempts at all tasks."""
+    def num_attempts(self) -> int:
+        """Number of attempts at all tasks together."""
         return sum(map(len, self.rollouts))
 
     @property
-    def tokens_per_answer(self) -> dict[str, float]:
-        """Mean number of generated and of read tokens of an answer, by name."""
+    def tokens_per_attempt(self) -> dict[str, float]:
+        """Mean number of tokens of an attempt: `generated` and `read`."""
         totals = {"generated": sum(self.generated.values()), "read": sum(self.read.values())}
-        return {name: total / self.num_answers for name, total in totals.items()}
+        return {name: total / self.num_attempts for name, total in totals.items()}
 
     @property
     def errors(self) -> list[str]:

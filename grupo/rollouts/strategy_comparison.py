@@ -215,7 +215,7 @@ def _attempts_needed(
     The number is at most `MAX_BASELINE_ATTEMPTS`.
     """
     most = max(
-        vote_accuracy.attempts_costing(sum(x.tokens_per_answer.values())) for x in all_attempts
+        vote_accuracy.attempts_costing(sum(x.tokens_per_attempt.values())) for x in all_attempts
     )
     return min(MAX_BASELINE_ATTEMPTS, math.ceil(most))
 
@@ -287,11 +287,11 @@ def _result_of_attempts(
         "generated_by_role": dict(attempts.generated),
         "read_by_role": dict(attempts.read),
         "usage": dict(attempts.usage),
-        "seconds_per_answer": attempts.seconds / attempts.num_answers,
+        "seconds_per_answer": attempts.seconds / attempts.num_attempts,
         "failed": len(attempts.errors),
     }
     return StrategyResult(
-        name, bootstrap_proportion(accuracies.tolist()), attempts.tokens_per_answer, details
+        name, bootstrap_proportion(accuracies.tolist()), attempts.tokens_per_attempt, details
     )
 
 

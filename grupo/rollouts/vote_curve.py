@@ -15,7 +15,7 @@ NUM_ORDERS = 128  # smallest number of orders of the attempts over which the acc
 
 @dataclass(frozen=True)
 class AccuracyByAttempts:
-    """The accuracy of a choice among the first n attempts, for every n, and its tokens.
+    """For every n: the accuracy of a choice among n attempts, and the tokens of n attempts.
 
     The attempts are independent samples. The accuracy for n is a mean over several orders of these
     attempts. Over all orders, every attempt is the first one equally often.
@@ -24,8 +24,8 @@ class AccuracyByAttempts:
         accuracies: Mean accuracy (n, tasks) of the choice among 1, 2, … attempts.
         generated: Generated tokens of one attempt.
         read_first: Tokens that one attempt reads.
-        read_more: Tokens that each further attempt at the same task reads: the observations after
-            the prompt, which all attempts share.
+        read_more: Tokens that each further attempt at the same task reads. The prompt is not read
+            again, because all attempts share it. Only the observations after the prompt count.
     """
 
     accuracies: np.ndarray
@@ -76,7 +76,10 @@ def vote_curve(
         success: Decides whether a rollout solves its task.
         extract: Finds the answer in the text of a rollout.
     """
-    answers = [[extract(r.text) or None for r in row] for row in attempts.rollouts]
+    answers = [
+        [extract(rollout.text) or None for rollout in rollouts_of_attempt]
+        for rollouts_of_attempt in attempts.rollouts
+    ]
     return _curve(
         attempts, success, lambda task, order: _leaders([answers[i][task] for i in order])
     )
@@ -86,7 +89,10 @@ def likeliest_curve(
     attempts: StrategyAttempts, success: Callable[[Rollout], bool]
 ) -> AccuracyByAttempts:
     """The curve of `BestOf(n, Likeliest())`, computed from independent single attempts."""
-    logp = [[mean_logp(Rollout(), r) for r in row] for row in attempts.rollouts]
+    logp = [
+        [mean_logp(before=Rollout(), candidate=rollout) for rollout in rollouts_of_attempt]
+        for rollouts_of_attempt in attempts.rollouts
+    ]
     return _curve(attempts, success, lambda task, order: _largest([logp[i][task] for i in order]))
 
 
@@ -103,19 +109,25 @@ def _curve(
         chosen: Returns, for a task and an order of its attempts, which position in the order is
             chosen among the first attempt, among the first two attempts, and so on.
     """
-    solved = attempts.solved(success)
-    num_attempts, num_tasks = solved.shape
-    sums = np.zeros_like(solved)
+    is_solved = attempts.solved(success)  # (attempts, tasks), 0.0 or 1.0
+    num_attempts, num_tasks = is_solved.shape
+    sums = np.zeros(is_solved.shape)
     orders = list(_orders(num_attempts))
     for task in range(num_tasks):
         for order in orders:
-            sums[:, task] += [solved[order[i], task] for i in chosen(task, order)]
-    tokens = attempts.tokens_per_answer
-    later = sum(
-        len(a.observation) for row in attempts.rollouts for r in row for _, a in r.turns[1:]
+            sums[:, task] += [is_solved[order[i], task] for i in chosen(task, order)]
+    num_later_observation_tokens = sum(
+        len(response.observation)
+        for rollouts_of_attempt in attempts.rollouts
+        for rollout in rollouts_of_attempt
+        for _, response in rollout.turns[1:]  # the first observation is the prompt
     )
+    tokens = attempts.tokens_per_attempt
     return AccuracyByAttempts(
-        sums / len(orders), tokens["generated"], tokens["read"], later / attempts.num_answers
+        accuracies=sums / len(orders),
+        generated=tokens["generated"],
+        read_first=tokens["read"],
+        read_more=num_later_observation_tokens / attempts.num_attempts,
     )
 
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from grupo.config.success import with_default_reward_term
-from grupo.config.supervised import sampler_of_scored_demonstrations
+from grupo.config.supervised import sampler_for_demonstration_scores
 from grupo.core.interfaces import EnvSpec, open_env
 from grupo.core.types import Group, Task
 from grupo.distributed.base import Ranks
@@ -44,7 +44,7 @@ def evaluate_held_out(
         key=derive_key(recipe.seed, "held-out"),
         ranks=ranks,
     )
-    if sampler := sampler_of_scored_demonstrations(recipe):
+    if sampler := sampler_for_demonstration_scores(recipe):
         scores = demonstration_scores(policy, sampler, recipe.env, tasks, ranks)
         result = replace(result, demonstration_scores=scores)
     return result
@@ -61,7 +61,7 @@ def demonstration_scores(
 
     Args:
         policy: The policy, which is not changed.
-        sampler: Reads the demonstrations.
+        sampler: Reads the demonstrations of a task from its columns.
         env: Returns the prompt, if a demonstration is an answer text without a prompt.
         tasks: The held-out tasks.
         ranks: The processes that share the rows; every rank returns the scores of all.

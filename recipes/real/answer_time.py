@@ -70,7 +70,7 @@ class KeptAttempts:
             )
             self.folder.mkdir(parents=True, exist_ok=True)
             write_atomically(file, strict_json.to_json({"cell": cell, **_to_data(attempts)}))
-            print_line(f"{self.folder.name}: {name}, {attempts.num_answers} answers are kept")
+            print_line(f"{self.folder.name}: {name}, {attempts.num_attempts} answers are kept")
         return _from_data(strict_json.from_json(file.read_text()))
 
 

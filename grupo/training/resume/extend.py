@@ -21,7 +21,7 @@ from grupo.training.resume.run_folder import (
     SUMMARY_FILE,
     RunFolder,
 )
-from grupo.training.resume.template_texts import kept_templates, with_template_texts
+from grupo.training.resume.template_texts import stored_templates, with_template_texts
 from grupo.training.stopping import StopInputs, stop_reason
 from grupo.util.errors import ConfigError
 
@@ -57,7 +57,7 @@ def extend_run(run: Path, change: Callable[[Recipe], Recipe]) -> tuple[str, ...]
     run_folder = RunFolder.open(run)
     check_resumable(run_folder.recipe, run)
     run_folder.check_model_files()
-    recipe = with_template_texts(change(run_folder.recipe), kept_templates(run_folder.recipe))
+    recipe = with_template_texts(change(run_folder.recipe), stored_templates(run_folder.recipe))
     if recipe == run_folder.recipe:
         return ()
     _check_fields(run_folder, recipe)

@@ -14,7 +14,7 @@ from grupo.core.limits import MEASURED
 from grupo.core.ranges import Measured
 from grupo.storage import strict_json
 from grupo.storage.checkpoint import explain_disk_errors
-from grupo.storage.journal import Journal, JournalSnapshot
+from grupo.storage.journal import Journal, JournalState
 
 STEP_DURATIONS_FILE = "clock.jsonl"
 
@@ -97,7 +97,7 @@ class RecordedDurations:
         self.seconds = dict(enumerate(record.seconds, 1))
         if self.is_writer and (record.damage or record.torn_bytes):
             with explain_disk_errors("The run is not resumed"):
-                self.journal.truncate(JournalSnapshot(length=record.length))
+                self.journal.truncate(JournalState(length=record.length))
         consequence = "; schedules and the end of the run count new times from there on"
         self.damage_message = f"{record.damage}{consequence}" if record.damage else ""
 
