@@ -84,7 +84,7 @@ def sampling_inputs(
 
 
 @contextmanager
-def new_data_file(file: Path, summary: dict[str, Any]) -> Generator[Path]:
+def data_file_with_summary(file: Path, summary: dict[str, Any]) -> Generator[Path]:
     """A temporary path for a data file; the block writes the file to this path.
 
     When the block ends, the file is moved to its final path, and then `summary.json` is written. If

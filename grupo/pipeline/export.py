@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from grupo.core.component import component_fields, is_component
-from grupo.pipeline.data_stage import new_data_file
+from grupo.pipeline.data_stage import data_file_with_summary
 from grupo.recipe import Recipe
 from grupo.storage.checkpoint import load_single
 from grupo.training.callbacks import Callback
@@ -38,8 +38,8 @@ def write_stage_model(folder: Path, recipe: Recipe, callback: Callback) -> None:
     checkpoint = Path(policy.start.file).parent
     run = RunFolder.open(checkpoint.parent.parent)
     run.check_model_files()
-    # `new_data_file` also takes a folder, here that of the model
-    with new_data_file(folder / EXPORT_FOLDER, {"seed": recipe.seed}) as path:
+    # `data_file_with_summary` also takes a folder, here that of the model
+    with data_file_with_summary(folder / EXPORT_FOLDER, {"seed": recipe.seed}) as path:
         policy_of(run.recipe, load_single(checkpoint)).export(path)
     callback.on_message(f"The model was exported: {folder / EXPORT_FOLDER}")
 
