@@ -109,9 +109,10 @@ def sample_collection(
                 groups += sample_groups(actor, recipe.env, resized, sampler, ranks)
             own_counts = [actor.generated_tokens, actor.read_tokens, own_usage]
             counts_of_ranks = exchange_json(ranks, own_counts, Phase.ANSWERS_COLLECTED, "generate")
-            generated.update(sum_counts(counts[0] for counts in counts_of_ranks))
-            read.update(sum_counts(counts[1] for counts in counts_of_ranks))
-            usage.update(sum_counts(counts[2] for counts in counts_of_ranks))
+            generated_by_rank, read_by_rank, usage_by_rank = zip(*counts_of_ranks, strict=True)
+            generated.update(sum_counts(generated_by_rank))
+            read.update(sum_counts(read_by_rank))
+            usage.update(sum_counts(usage_by_rank))
     return SampledGroups(groups, dict(generated), dict(read), dict(usage))
 
 

@@ -72,7 +72,7 @@ def vote_curve(
     """The curve of `Vote(n, extract)`, computed from independent single attempts.
 
     Args:
-        attempts: Single attempts.
+        attempts: Single attempts; `attempts.rollouts[i][task]` is attempt i at a task.
         success: Decides whether a rollout solves its task.
         extract: Finds the answer in the text of a rollout.
     """

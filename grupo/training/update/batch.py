@@ -32,8 +32,8 @@ class BatchBuilder:
         recomputes_old_logp: True if the trainer computes the old log-probs; False if those of the
             sampler are used.
         ranks: The processes that share the rows.
-        run_forward_passes: Calls a function that evaluates a batch with `policy`. If memory runs
-            out, it halves the micro-batches of `policy` and calls the function again.
+        run_forward_passes: Calls the given function, which runs forward passes. If memory runs out,
+            the micro-batch of `policy` is halved, and the function is called again.
     """
 
     method: Method
