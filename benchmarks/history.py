@@ -17,7 +17,7 @@ from tempfile import TemporaryDirectory
 from grupo.core.types import Group, Rollout, Task
 from grupo.rollouts.curricula import BetaCounts
 from grupo.rollouts.history import History
-from grupo.rollouts.task_history import StatisticStore
+from grupo.rollouts.statistic_store import StatisticStore
 from grupo.storage import checkpoint
 
 STATISTICS = (BetaCounts(0.9),)  # two numbers per task
@@ -38,9 +38,9 @@ def scored_group(task: Task) -> Group:
 def time_step(history: History, number: int, groups: list[Group]) -> float:
     """Return the CPU milliseconds that a step spends on the history."""
     start = time.process_time()
-    snapshot = history.copy()
+    history_copy = history.copy()
     for group in groups:
-        snapshot.task_history(group.task)
+        history_copy.statistics_of_task(group.task)
     history.append_groups(number, groups)
     return (time.process_time() - start) * 1e3
 
@@ -61,7 +61,7 @@ def main(task_count: int) -> None:
     """Measure a history of `task_count` tasks."""
     tasks = [Task(f"{number:032x}", "") for number in range(task_count)]
     baseline = resident_mb()
-    history = History(task_histories=StatisticStore(STATISTICS))
+    history = History(statistics_by_task=StatisticStore(STATISTICS))
     for number in range(VISITS_PER_TASK):
         history.append_groups(number, map(scored_group, tasks))
         memory = resident_mb() - baseline

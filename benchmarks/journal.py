@@ -36,12 +36,12 @@ def main(gigabytes: float) -> None:
         start = time.process_time()
         LineChecksums().add(lines)
         checksum_seconds = (time.process_time() - start) / len(lines) * LINES_PER_STEP
-        snapshot = journal.snapshot(step)
+        state = journal.state(step)
         start = time.process_time()
-        journal.verify(snapshot)
+        journal.verify(state)
         verify_seconds = time.process_time() - start
-        gigabytes = snapshot.length / 1e9
-        sums = snapshot.sums
+        gigabytes = state.length / 1e9
+        sums = state.checksums
         print(
             f"append {LINES_PER_STEP} lines: {1e3 * append_seconds:.2f} ms, of which checksums"
             f" {1e3 * checksum_seconds:.3f} ms; verify {gigabytes:.2f} GB in {sums.num_lines}"

@@ -40,7 +40,7 @@ class StepFilter(Protocol):
         ...
 
 
-def filter_step(
+def select_groups_of_step(
     group_filter: Filter, kept: Sequence[Group], sampled: Sequence[Group], num_groups: int
 ) -> Sequence[Group]:
     """Select the groups to train on from all groups of a step, at most `num_groups`.

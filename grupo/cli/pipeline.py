@@ -34,7 +34,7 @@ from grupo.storage.pipeline_dirs import is_pipeline, stage_folders
 from grupo.tasks import split_tasks
 from grupo.toy.quickstart import needs_toy_model
 from grupo.training.resume.run_folder import MERGED_FILE, RunFolder, unused_folder
-from grupo.training.resume.template_texts import kept_templates, with_template_texts
+from grupo.training.resume.template_texts import stored_templates, with_template_texts
 from grupo.util.console import out, print_error, print_line
 from grupo.util.errors import ConfigError, suggest
 from grupo.util.importing import load_module
@@ -219,7 +219,7 @@ def check_data_files(root: Path) -> None:
 def check_same_pipeline(pipeline: Pipeline, root: Path) -> None:
     """Raise `ConfigError` if a folder holds another pipeline."""
     stored = read_pipeline(root)
-    if stored != with_template_texts(pipeline, kept_templates(stored)):
+    if stored != with_template_texts(pipeline, stored_templates(stored)):
         raise ConfigError(
             f"run: {str(root)!r} was begun with another pipeline. Resume it as it is, or name"
             " another folder."

@@ -285,11 +285,17 @@ def _kv_cache(
     model: ModelSize, sizes: Iterable[StepSize], compute_bytes: int, *, on_cpu: bool
 ) -> float:
     """Bytes of the keys and values of a batch, of the largest of several generations."""
+    limit = max_context_tokens(model, compute_bytes, on_cpu=on_cpu)
+    largest = max(min(size.tokens, limit) * size.generates for size in sizes)
+    return compute_bytes * _kv_per_token(model) * largest
+
+
+def max_context_tokens(model: ModelSize, compute_bytes: int, *, on_cpu: bool) -> int:
+    """Largest number of tokens whose keys and values the engine holds; on a GPU an assumption."""
+    if not on_cpu:
+        return MAX_CONTEXT_TOKENS
     per_token = compute_bytes * _kv_per_token(model)
-    limit = MAX_CONTEXT_TOKENS
-    if on_cpu:
-        limit = cpu_limits(kv_bytes_per_token=per_token).context_tokens
-    return per_token * max(min(size.tokens, limit) * size.generates for size in sizes)
+    return cpu_limits(kv_bytes_per_token=per_token).context_tokens
 
 
 def _kv_per_token(model: ModelSize) -> int:

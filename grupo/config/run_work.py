@@ -9,10 +9,11 @@ from grupo.config.memory_estimate import (
     StepSize,
     cache_capacity,
     has_kernels,
+    max_context_tokens,
     step_size,
     supervised_step_size,
 )
-from grupo.config.supervised import column_sampler, evaluated_demonstration_sampler
+from grupo.config.supervised import column_sampler, sampler_for_demonstration_scores
 from grupo.config.time_estimate import (
     EFFICIENCY,
     DeviceSpeed,
@@ -20,6 +21,7 @@ from grupo.config.time_estimate import (
     generation_seconds,
     passes_of_update,
 )
+from grupo.kernels.prefix_cache import MAX_FILL
 from grupo.models.causal_lm import CausalLM
 from grupo.models.model_size import ModelSize
 from grupo.recipe import Recipe
@@ -97,9 +99,21 @@ class RunWork:
         )
 
     def evaluation(self, num_tasks: int, attempts: int) -> StepSize:
-        """The size of an evaluation: greedy and sampled answers share the prompts."""
+        """The size of an evaluation with greedy and sampled answers to the same prompts."""
         used = num_tasks * bool(attempts)
         return replace(self.rollouts, prompts=used, rollouts=(1 + attempts) * used)
+
+    def _evaluation_generations(self, num_tasks: int, attempts: int) -> list[StepSize]:
+        """The sizes of the generations of an evaluation.
+
+        Greedy and sampled answers share the computation of the prompts if the prefix cache of the
+        engine holds all of them.
+        """
+        both = self.evaluation(num_tasks, attempts)
+        limit = max_context_tokens(self.model, self.compute_bytes, on_cpu=self.on_cpu)
+        if both.prompts * both.prompt <= MAX_FILL * limit:
+            return [both]
+        return [replace(both, rollouts=n * both.prompts) for n in (1, attempts)]
 
     def evaluation_frac(self, num_tasks: int, attempts: int) -> float:
         """The fraction of the operations of a run that all evaluations take.
@@ -110,19 +124,20 @@ class RunWork:
             num_tasks: Number of held-out tasks.
             attempts: Sampled answers to each of them.
         """
-        evaluation = forward_flops(self.model, self.evaluation(num_tasks, attempts))
-        evaluations = self.num_evaluations * evaluation
+        sizes = self._evaluation_generations(num_tasks, attempts)
+        evaluations = self.num_evaluations * sum(forward_flops(self.model, x) for x in sizes)
         passes = self.step.generates + self._passes_of_update
         training = self.recipe.max_steps * passes * forward_flops(self.model, self.step)
         return evaluations / (evaluations + training)
 
     def time(self, speed: DeviceSpeed) -> RunTime:
         """The time of the run on a device of this speed."""
-        evaluation = self.evaluation(self.lengths.held_out, self.recipe.evaluation.attempts)
+        attempts = self.recipe.evaluation.attempts
+        sizes = self._evaluation_generations(self.lengths.held_out, attempts)
         update = self._passes_of_update * self._forward_seconds(self.step, speed)
         return RunTime(
             step=self._generation_seconds(self.step, speed) + update,
-            evaluation=self._generation_seconds(evaluation, speed)
+            evaluation=sum(self._generation_seconds(size, speed) for size in sizes)
             + self._demonstration_seconds(speed),
             disk=self._disk_bytes / DISK_BANDWIDTH,
             num_steps=self.recipe.max_steps,
@@ -146,7 +161,7 @@ class RunWork:
 
     def _demonstration_seconds(self, speed: DeviceSpeed) -> float:
         """Seconds of scoring the held-out demonstrations once."""
-        if not evaluated_demonstration_sampler(self.recipe):
+        if not sampler_for_demonstration_scores(self.recipe):
             return 0.0
         rows = replace(self.step, rollouts=self.lengths.held_out)
         return self._forward_seconds(rows, speed)

@@ -19,8 +19,8 @@ from grupo.util.errors import ConfigError
 
 
 @dataclass(frozen=True)
-class StalenessSplit:
-    """The two parts of `max_staleness`.
+class StalenessLimits:
+    """The two limits into which `max_staleness` is divided.
 
     Args:
         steps_ahead: Steps that generation runs ahead of the updates.
@@ -31,16 +31,16 @@ class StalenessSplit:
     max_later_steps: int
 
 
-def split_max_staleness(recipe: Recipe) -> StalenessSplit:
-    """Split the `max_staleness` of a recipe into two numbers of steps, whose sum it is.
+def staleness_limits(recipe: Recipe) -> StalenessLimits:
+    """Divide the `max_staleness` of a recipe into two limits in steps, whose sum it is.
 
     With `tokens_per_step`, groups are continued for as many steps as their answers may need, and
     generation runs one step ahead if `max_staleness` allows more than that.
     """
     if not recipe.tokens_per_step:
-        return StalenessSplit(recipe.max_staleness, 0)
+        return StalenessLimits(recipe.max_staleness, 0)
     steps_ahead = int(recipe.max_staleness > later_steps_needed(recipe))
-    return StalenessSplit(steps_ahead, recipe.max_staleness - steps_ahead)
+    return StalenessLimits(steps_ahead, recipe.max_staleness - steps_ahead)
 
 
 def describe_staleness(recipe: Recipe) -> list[str]:
@@ -53,9 +53,9 @@ def describe_staleness(recipe: Recipe) -> list[str]:
         )
     if not recipe.tokens_per_step:
         return lines
-    split = split_max_staleness(recipe)
-    steps = split.max_later_steps + 1
-    ahead = "runs one step ahead of the updates" if split.steps_ahead else "is synchronous"
+    limits = staleness_limits(recipe)
+    steps = limits.max_later_steps + 1
+    ahead = "runs one step ahead of the updates" if limits.steps_ahead else "is synchronous"
     return [
         *lines,
         f"a step generates at most {recipe.tokens_per_step} tokens of a rollout, and a group ends"

@@ -42,8 +42,8 @@ def is_supervised(method: Method) -> bool:
     return isinstance(column_sampler(method), DemonstrationSampler)
 
 
-def evaluated_demonstration_sampler(recipe: Recipe) -> GivenAnswerSampler | None:
-    """The sampler of the demonstrations that an evaluation scores, or None without any."""
+def sampler_for_demonstration_scores(recipe: Recipe) -> GivenAnswerSampler | None:
+    """The sampler that reads the demonstrations of held-out tasks; None if none are scored."""
     return column_sampler(recipe.method) if isinstance(recipe.policy, CausalLM) else None
 
 
@@ -111,7 +111,7 @@ def _message_text(message: Message) -> str:
 def check_supervised(recipe: Recipe) -> None:
     """Raise `ConfigError` if nothing would be evaluated, or a reward is needed and missing."""
     attempts = recipe.evaluation.attempts
-    if not attempts and not evaluated_demonstration_sampler(recipe):
+    if not attempts and not sampler_for_demonstration_scores(recipe):
         raise ConfigError(
             "evaluation.attempts: 0. Allowed: 1 or more with this method; 0 with one that trains on"
             " demonstrations alone, such as sft(), whose likelihood is evaluated."

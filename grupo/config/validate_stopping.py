@@ -2,7 +2,7 @@
 
 import math
 
-from grupo.config.supervised import evaluated_demonstration_sampler
+from grupo.config.supervised import sampler_for_demonstration_scores
 from grupo.core.signal_names import SAMPLER, split_name
 from grupo.recipe import Recipe
 from grupo.rollouts.eval_scores import check_eval_metric
@@ -16,7 +16,7 @@ def check_stopping(recipe: Recipe) -> None:
     """Raise `ConfigError` if checkpoints are ranked, or the run is ended, by an unknown number."""
     stopping = recipe.early_stopping
     attempts = recipe.evaluation.attempts
-    supervised = evaluated_demonstration_sampler(recipe) is not None
+    supervised = sampler_for_demonstration_scores(recipe) is not None
     if not attempts and stopping.min_solve_rate <= 1:
         raise ConfigError(
             f"early_stopping.min_solve_rate: {stopping.min_solve_rate:g}. Allowed with"

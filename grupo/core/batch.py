@@ -52,7 +52,7 @@ class Signals(SignalDict):
 
 @dataclass(frozen=True)
 class TaskHistory:
-    """The earlier groups of a task, of which components read statistics.
+    """The earlier groups of a task or of a source, of which components read statistics.
 
     A run keeps no groups: it keeps the states of the statistics that the components of its method
     declare as `Requires.task_statistics`, or as `Requires.source_statistics` for the tasks of a

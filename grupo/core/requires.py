@@ -37,7 +37,7 @@ class Requires:
         task_statistics: Statistics over a task's earlier groups, whose states are read in
             `batch.history`, or by a curriculum in `request.history`.
         source_statistics: Statistics over the earlier groups of all tasks of a source, whose states
-            a curriculum reads in `request.history.source_history(task.source)`.
+            a curriculum reads in `request.history.statistics_of_source(task.source)`.
         columns: Columns of the tasks that are read.
         heads: Auxiliary heads, which are trained beside the policy.
         replay_rules: Rules by which the history keeps rollouts of a task. A rollout that any rule

@@ -9,7 +9,7 @@ StatisticState = tuple[float, ...]
 
 @dataclass(frozen=True)
 class ScoredGroup:
-    """The rewards of one group; rollouts that failed are left out.
+    """The rewards of one group, without its failed and unfinished rollouts.
 
     Args:
         step: Training step of the group.
@@ -27,9 +27,9 @@ class TaskStatistic(ABC):
 
     A component that reads it declares it as `Requires(task_statistics=(statistic,))` and reads its
     state as `batch.history[p].state(statistic)`, or in a curriculum as
-    `request.history.task_history(task).state(statistic)`. Declared as `source_statistics`, the same
-    statistic summarises all tasks of a source:
-    `request.history.source_history(task.source).state(statistic)`.
+    `request.history.statistics_of_task(task).state(statistic)`. Declared as `source_statistics`,
+    the same statistic summarises all tasks of a source:
+    `request.history.statistics_of_source(task.source).state(statistic)`.
     Statistics are components: equal statistics share their state.
     """
 

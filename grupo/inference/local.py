@@ -5,7 +5,7 @@ or on when it runs.
 """
 
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import accumulate
 
@@ -50,7 +50,7 @@ class LocalEngine:
         tokenizer: decodes answers in the search for stop strings.
         stop_conditions: of all answers.
         limits: of its memory; halved when memory does not suffice.
-        prefix_cache: cleared between calls if it is full.
+        prefix_cache: keys and values of earlier prompts and answers.
         static_decoding: decode steps of fixed shapes. Default: shapes follow the rows.
         trained_on: whether an update may be computed from the answers.
     """
@@ -70,7 +70,7 @@ class LocalEngine:
     @torch.no_grad()
     def __call__(self, requests: Sequence[Request]) -> Iterator[tuple[int, Reply]]:
         """Answers every request; an empty reply if the context is full."""
-        self._start_call()
+        self._start_call(request.tokens for request in requests)
         remaining = [self.stop_conditions.remaining_tokens(request) for request in requests]
         yield from ((i, Reply()) for i, tokens in enumerate(remaining) if tokens <= 0)
         inside = [i for i, r in enumerate(requests) if r.decoding and remaining[i] > 0]
@@ -89,7 +89,7 @@ class LocalEngine:
         The keys and values of all contexts are cached. A context that occurs several times is read
         by its first occurrence.
         """
-        self._start_call()
+        self._start_call(contexts)
         unread = dict[tuple[int, ...], int]()
         hidden = dict[tuple[int, ...], Tensor]()
         waiting = list(dict.fromkeys(contexts))
@@ -113,10 +113,11 @@ class LocalEngine:
             tuple(unread.pop(context, 0) for context in contexts),
         )
 
-    def _start_call(self) -> None:
+    def _start_call(self, contexts: Iterable[tuple[int, ...]]) -> None:
         self.backend.model.eval()
-        if self.prefix_cache.is_full:
-            self.prefix_cache.clear()
+        cache = self.prefix_cache
+        if cache.must_be_cleared or (cache.is_full and not cache.is_half_read(set(contexts))):
+            cache.clear()
 
     def _release_memory(self, message: str) -> None:
         """Frees what can be computed again, after a batch ran out of memory."""
@@ -160,12 +161,25 @@ class LocalEngine:
     def _generate(
         self, requests: Sequence[Request], waiting: list[int]
     ) -> Iterator[tuple[int, Reply]]:
-        batch = _DecodeBatch(self, requests, self._take_requests(requests, waiting))
-        while batch.answers:
-            yield from batch.read_tokens()
-            batch.decode_step()
-            if waiting and (taken := self._take_requests(requests, waiting, batch)):
-                batch.add_requests(taken)
+        while waiting:
+            if self._has_too_long_cache:
+                self.prefix_cache.clear()  # no row of a batch refers to it
+            batch = _DecodeBatch(self, requests, self._take_requests(requests, waiting))
+            while batch.answers:
+                yield from batch.read_tokens()
+                batch.decode_step()
+                can_take = waiting and not self._has_too_long_cache
+                if can_take and (taken := self._take_requests(requests, waiting, batch)):
+                    batch.add_requests(taken)
+
+    @property
+    def _has_too_long_cache(self) -> bool:
+        """Whether the prefix cache must be cleared before further prompts are computed.
+
+        An evaluation may have any number of prompts. Those of a training step fit in memory, and
+        the update reads the activations of cached tokens.
+        """
+        return self.prefix_cache.must_be_cleared and not self.trained_on
 
     def decode_rows(self, config: DecodeConfig) -> DecodeRows:
         """Rows for a batch of answers."""

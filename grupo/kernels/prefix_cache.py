@@ -1,11 +1,12 @@
 """Cache of keys and values, indexed by a trie of token prefixes."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from torch import Tensor
 
 ROOT = -1
 NOT_CACHED = -1
+MAX_FILL = 2  # times its capacity: a cache of more tokens must be cleared
 ROUTES_LAYER = -1  # holds the experts that routers chose, in place of keys
 
 
@@ -15,8 +16,9 @@ class PrefixCache:
     Each cached token has a slot, found by its predecessor's slot and the token itself.
 
     Args:
-        capacity: number of tokens above which the cache is full. A full cache is cleared before
-            the next call of the engine; within a call it may exceed its capacity.
+        capacity: number of tokens above which the cache is full. Before its next call, the engine
+            clears a full cache, unless the call reads half of it. It always clears a cache of more
+            than `MAX_FILL` times its capacity. Within a call, the cache may exceed these limits.
     """
 
     def __init__(self, capacity: int) -> None:
@@ -89,6 +91,16 @@ class PrefixCache:
     def is_full(self) -> bool:
         """Whether more tokens are cached than the capacity."""
         return len(self.children) > self.capacity
+
+    @property
+    def must_be_cleared(self) -> bool:
+        """Whether more tokens are cached than `MAX_FILL` times the capacity."""
+        return len(self.children) > MAX_FILL * self.capacity
+
+    def is_half_read(self, prompts: Iterable[Sequence[int]]) -> bool:
+        """Whether at least half of the cached tokens are in the prompts."""
+        read = {slot for prompt in prompts for slot in self.lookup(prompt)}
+        return 2 * len(read) >= len(self.children)
 
 
 def _resized(x: Tensor, size: int) -> Tensor:

@@ -114,7 +114,7 @@ class ValueRefill:
         statistic = LatestRewards()
         latest = {group.task.key: mean_and_std(group.rewards) for group in request.groups}
         states = [
-            latest.get(task.key) or request.history.task_history(task).state(statistic)
+            latest.get(task.key) or request.history.statistics_of_task(task).state(statistic)
             for task in request.tasks
         ]
         return [max(0.0, self.reward_max - mean) * std for mean, std in states]

@@ -105,8 +105,8 @@ class AuxModels:
             for name, weight in policy.weights().items():
                 self.reference_weights[name].lerp_(whole(weight), self.reference_update.rate)
 
-    def encode_reprompted(self, policy: HasWeights, groups: Sequence[Group]) -> dict[str, object]:
-        """The policy's inputs for the rollouts with the prompts of auxiliary models, by name.
+    def encode_own_prompts(self, policy: HasWeights, groups: Sequence[Group]) -> dict[str, object]:
+        """Encode the rollouts with the prompts of auxiliary models; return the inputs by name.
 
         They are a part of `Batch.inputs`. `PromptOverride` gives an auxiliary model its prompt.
         """

@@ -16,7 +16,7 @@ from grupo.pipeline.export import with_model_folders
 from grupo.pipeline.merge import MergedWeights, WeightMerge
 from grupo.pipeline.pipeline import StageExecution
 from grupo.pipeline.progress import PipelineProgress
-from grupo.pipeline.sources import DrawnEvalTasks, with_resolved_sources
+from grupo.pipeline.sources import DrawnEvalTasks, with_resolved_task_sources
 from grupo.recipe import Recipe
 from grupo.storage.atomic_files import (
     fsync_dir,
@@ -39,7 +39,10 @@ NUM_SEEDS = 10**9  # the seed of a later round is from 0 to NUM_SEEDS - 1
 
 
 def recipe_of_round(recipe: Recipe, round_number: int) -> Recipe:
-    """The recipe with the seed of a round and the held-out tasks of the first round.
+    """The recipe with the seed of a round.
+
+    Held-out tasks that a run draws from its training tasks are drawn with the seed of the first
+    round, so that all rounds are evaluated on the same tasks.
 
     Args:
         recipe: The recipe with the seed of the first round.
@@ -66,17 +69,19 @@ def resolve_stage_references(
     """
     recipe = recipe_of_round(execution.stage.recipe, execution.round_number)
     fields = component_fields(recipe)
-    sources = {
-        name: with_resolved_sources(fields[name], progress.resolve_source)
+    task_fields = {
+        name: with_resolved_task_sources(fields[name], progress.resolve_task_source)
         for name in ("tasks", "eval_tasks")
     }
-    recipe = with_model_folders(recipe.replace(**sources), progress.model_folder)
+    recipe = with_model_folders(recipe.replace(**task_fields), progress.model_folder)
     if isinstance(execution.start, WeightMerge):
         return _with_merged_weights(recipe, execution, progress, ranks)
     if not execution.start:
         return recipe
-    run, checkpoint = progress.run_and_checkpoint(execution.start)
-    return with_model(recipe, f"{run}@{checkpoint}") if run else recipe
+    run_folder, checkpoint_name = progress.run_and_checkpoint(execution.start)
+    if run_folder is None:  # no earlier stage was trained, so the recipe's own policy stays
+        return recipe
+    return with_model(recipe, f"{run_folder}@{checkpoint_name}")
 
 
 def _with_merged_weights(
@@ -89,11 +94,13 @@ def _with_merged_weights(
         progress.run_and_checkpoint(reference) for reference in merge.references
     ]
     file = execution.folder / MERGED_FILE
-    digest = _write_merged_weights(file, merge, runs_and_checkpoints) if ranks.rank == 0 else ""
-    digest = broadcast_from_rank_0(ranks, digest, Phase.WEIGHTS_MERGED)
-    model: Any = RunFolder.open(_require_run(runs_and_checkpoints[0][0])).recipe.policy.model
+    sha256 = _write_merged_weights(file, merge, runs_and_checkpoints) if ranks.rank == 0 else ""
+    sha256 = broadcast_from_rank_0(ranks, sha256, Phase.WEIGHTS_MERGED)
+    # `check_pipeline` requires that all merged stages have the same model
+    first_run_folder, _ = runs_and_checkpoints[0]
+    base_model: Any = RunFolder.open(_require_run(first_run_folder)).recipe.policy.model
     return recipe.replace(
-        policy=with_start_weights(recipe.policy, model, StartWeights(str(file), digest))
+        policy=with_start_weights(recipe.policy, base_model, StartWeights(str(file), sha256))
     )
 
 
@@ -105,33 +112,35 @@ def _write_merged_weights(
     Args:
         file: The file for the merged weights.
         merge: The shares of the stages and the rule of the merge.
-        runs_and_checkpoints: The run and the checkpoint of each merged stage.
+        runs_and_checkpoints: The run folder and the name of the checkpoint ("best", "last" or a
+            step) of each merged stage.
     """
     if file.is_file():
         return sha256_of(file)
-    sources = [
-        _full_weights(_require_run(run), checkpoint) for run, checkpoint in runs_and_checkpoints
+    weights_of_stages = [
+        _full_weights(_require_run(run_folder), checkpoint_name)
+        for run_folder, checkpoint_name in runs_and_checkpoints
     ]
-    weights = MergedWeights(sources, [share for _, share in merge.pairs], merge.rule)
+    weights = MergedWeights(weights_of_stages, [share for _, share in merge.pairs], merge.rule)
     with explain_disk_errors("The weights are not merged"):
         make_folder(file.parent)
         remove_temporary_files(file.parent)
         kill_point("merge/begun")
         temporary = file.with_name(f"tmp.{file.name}")
-        digest = write_new(temporary, file_chunks(weights), kill_point_prefix="merge")
+        written = write_new(temporary, file_chunks(weights), kill_point_prefix="merge")
         os.replace(temporary, file)
         kill_point("merge/renamed")
         fsync_dir(file.parent)
-    return digest.sha256
+    return written.sha256
 
 
-def _full_weights(run: Path, checkpoint: str) -> Mapping[str, Tensor]:
+def _full_weights(run_folder: Path, checkpoint_name: str) -> Mapping[str, Tensor]:
     """All weights of a run's model by name, with its adapters merged into them.
 
     If the run has no adapters, each tensor is read from the checkpoint when it is used.
     """
-    recipe = RunFolder.open(run).recipe
-    loaded_checkpoint = load_checkpoint(run, recipe, checkpoint)
+    recipe = RunFolder.open(run_folder).recipe
+    loaded_checkpoint = load_checkpoint(run_folder, recipe, checkpoint_name)
     policy: Any = recipe.policy
     if not policy.trains_adapters:
         return loaded_checkpoint.tensors["weights"]
@@ -139,6 +148,6 @@ def _full_weights(run: Path, checkpoint: str) -> Mapping[str, Tensor]:
     return dict(loaded_policy.merged_model().named_parameters())
 
 
-def _require_run(run: Path | None) -> Path:
-    assert run is not None, "check_pipeline refuses a merge of stages without a run"
-    return run
+def _require_run(run_folder: Path | None) -> Path:
+    assert run_folder is not None, "check_pipeline refuses a merge of stages without a run"
+    return run_folder

@@ -17,7 +17,7 @@ from grupo.core.usage import count_external_usage
 from grupo.distributed.base import Ranks
 from grupo.distributed.exchange import exchange_json, sum_counts
 from grupo.distributed.phase import Phase
-from grupo.pipeline.data_stage import new_data_file, sampling_inputs
+from grupo.pipeline.data_stage import data_file_with_summary, sampling_inputs
 from grupo.pipeline.rows import Row, RowsOfGroup
 from grupo.recipe import Recipe
 from grupo.rollouts.evaluate import sample_groups
@@ -39,7 +39,8 @@ class SampledGroups:
         generated: Number of generated tokens by role, also of rollouts that the sampler dropped and
             of attempts that a turn strategy did not return.
         read: Number of read tokens by role.
-        usage: Calls of other models, and counts of choices within the strategy, by name.
+        usage: External usage, such as calls of a judge, and the counts that the turn strategy adds
+            to it, by name.
     """
 
     groups: Sequence[Group]
@@ -50,7 +51,10 @@ class SampledGroups:
 
 @dataclass(frozen=True)
 class WithRejected:
-    """A turn strategy whose rollouts have the answers that it rejected.
+    """Runs a turn strategy, and stores the answers that it rejected in `Rollout.rejected`.
+
+    Only the answers to the first observation are stored: a preference pair starts from the prompt
+    of the task.
 
     Args:
         inner: The strategy.
@@ -61,8 +65,8 @@ class WithRejected:
     async def __call__(self, actor: Actor, rollout: Rollout, observation: Observation) -> Rollout:
         with record_rejected_answers() as rejected:
             answered = await self.inner(actor, rollout, observation)
-        is_first = not rollout.turns  # a pair has one prompt, that of the task
-        return replace(answered, rejected=tuple(rejected) if is_first else ())
+        is_first_turn = not rollout.turns
+        return replace(answered, rejected=tuple(rejected) if is_first_turn else ())
 
 
 class NothingCollectedError(CommandError):
@@ -94,20 +98,22 @@ def sample_collection(
     group_size = sampler.group_size if isinstance(sampler, FixedGroupSize) else 0
     tasks_at_once = max(1, ROLLOUTS_AT_ONCE // (group_size or attempts))
     groups: list[Group] = []
-    counts = [Counter[str]() for _ in range(3)]  # generated, read, usage
+    generated, read, usage = Counter[str](), Counter[str](), Counter[str]()
     with sampling_inputs(recipe, max_tasks, callback, ranks) as inputs:
         for first in range(0, len(inputs.tasks), tasks_at_once):
             with generation_only():  # an actor made here keeps no activations for an update
                 actor = inputs.policy.actor(derive_key(recipe.seed, "collect", first))
             tasks = inputs.tasks[first : first + tasks_at_once]
             resized = [replace(task, group_size=0) for task in tasks]  # 0: the sampler's group size
-            with count_external_usage() as usage:
+            with count_external_usage() as own_usage:
                 groups += sample_groups(actor, recipe.env, resized, sampler, ranks)
-            own = [actor.generated_tokens, actor.read_tokens, usage]
-            parts = exchange_json(ranks, own, Phase.ANSWERS_COLLECTED, "generate")
-            for total, counted in zip(counts, zip(*parts, strict=True), strict=True):
-                total.update(sum_counts(counted))
-    return SampledGroups(groups, *map(dict, counts))
+            own_counts = [actor.generated_tokens, actor.read_tokens, own_usage]
+            counts_of_ranks = exchange_json(ranks, own_counts, Phase.ANSWERS_COLLECTED, "generate")
+            generated_by_rank, read_by_rank, usage_by_rank = zip(*counts_of_ranks, strict=True)
+            generated.update(sum_counts(generated_by_rank))
+            read.update(sum_counts(read_by_rank))
+            usage.update(sum_counts(usage_by_rank))
+    return SampledGroups(groups, dict(generated), dict(read), dict(usage))
 
 
 def write_collection(
@@ -157,11 +163,11 @@ def write_collection(
         "usage": sampled_groups.usage,
         "seconds": round(seconds, 2),
     }
-    with new_data_file(folder / COLLECTION_FILE, summary) as path:
+    with data_file_with_summary(folder / COLLECTION_FILE, summary) as path:
         path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
-    counts = "".join(f", {name} {n:g}" for name, n in sampled_groups.usage.items())
+    usage_text = "".join(f", {name} {n:g}" for name, n in sampled_groups.usage.items())
     callback.on_message(
-        f"{len(lines)} rows of {len(groups)} tasks were collected{counts}:"
+        f"{len(lines)} rows of {len(groups)} tasks were collected{usage_text}:"
         f" {folder / COLLECTION_FILE}"
     )
 

@@ -28,7 +28,7 @@ from grupo.storage.fault_injection import kill_point
 from grupo.storage.pipeline_dirs import SUMMARY_FILE
 from grupo.tasks.overlong import fit_prompts
 from grupo.training.callbacks import Callback
-from grupo.training.ranks import share_inference_servers
+from grupo.training.ranks import use_same_inference_servers
 from grupo.util.errors import ConfigError
 from grupo.util.rng import seed_torch
 
@@ -67,7 +67,7 @@ def sampling_inputs(
     tasks, _ = load_tasks(recipe)
     seed_torch(recipe.seed, "build")  # new adapters are initialised at random, as in a run
     policy = recipe.policy.build()
-    share_inference_servers(policy, ranks)  # all ranks generate with the same servers
+    use_same_inference_servers(policy, ranks)  # all ranks generate with the same servers
     try:
         if policy.prompt_limit:
             # `recipe.overlong` says what is done with prompts that are too long
@@ -84,7 +84,7 @@ def sampling_inputs(
 
 
 @contextmanager
-def new_data_file(file: Path, summary: dict[str, Any]) -> Generator[Path]:
+def data_file_with_summary(file: Path, summary: dict[str, Any]) -> Generator[Path]:
     """A temporary path for a data file; the block writes the file to this path.
 
     When the block ends, the file is moved to its final path, and then `summary.json` is written. If

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from grupo.core.component import component_fields, is_component
-from grupo.pipeline.data_stage import new_data_file
+from grupo.pipeline.data_stage import data_file_with_summary
 from grupo.recipe import Recipe
 from grupo.storage.checkpoint import load_single
 from grupo.training.callbacks import Callback
@@ -38,13 +38,13 @@ def write_stage_model(folder: Path, recipe: Recipe, callback: Callback) -> None:
     checkpoint = Path(policy.start.file).parent
     run = RunFolder.open(checkpoint.parent.parent)
     run.check_model_files()
-    # `new_data_file` also takes a folder, here that of the model
-    with new_data_file(folder / EXPORT_FOLDER, {"seed": recipe.seed}) as path:
+    # `data_file_with_summary` also takes a folder, here that of the model
+    with data_file_with_summary(folder / EXPORT_FOLDER, {"seed": recipe.seed}) as path:
         policy_of(run.recipe, load_single(checkpoint)).export(path)
     callback.on_message(f"The model was exported: {folder / EXPORT_FOLDER}")
 
 
-def stages_used_as_models(recipe: Recipe) -> list[str]:
+def export_stages_read_by(recipe: Recipe) -> list[str]:
     """The names of the stages whose exported models a recipe uses."""
     fields = component_fields(recipe)
     return [stage for name in RECIPE_FIELDS for stage in _stage_names_in(fields[name])]
@@ -53,7 +53,7 @@ def stages_used_as_models(recipe: Recipe) -> list[str]:
 def stages_used_as_rewards(recipe: Recipe) -> list[str]:
     """The names of the stages whose exported models score rollouts in a recipe's environment.
 
-    They are a subset of `stages_used_as_models`.
+    They are a subset of `export_stages_read_by`.
     """
     return list(_stage_names_in(recipe.env))
 
@@ -67,7 +67,7 @@ def with_model_folders(recipe: Recipe, folder_of: Callable[[str], str]) -> Recip
     """
     fields = component_fields(recipe)
     changed = {name: _with_folders(fields[name], folder_of) for name in RECIPE_FIELDS}
-    return recipe.replace(**changed) if stages_used_as_models(recipe) else recipe
+    return recipe.replace(**changed) if export_stages_read_by(recipe) else recipe
 
 
 def _stage_names_in(value: Any) -> Iterator[str]:

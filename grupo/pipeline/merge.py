@@ -53,8 +53,8 @@ def spherical(tensors: Sequence[Tensor], shares: Sequence[float]) -> Tensor:
     tensor([0.7071, 0.7071])
     """
     first, second = tensors
-    norms = first.norm() * second.norm()
-    cosine = float((first * second).sum() / norms) if norms > 0 else 1.0
+    norm_product = first.norm() * second.norm()
+    cosine = float((first * second).sum() / norm_product) if norm_product > 0 else 1.0
     angle = math.acos(max(-1.0, min(1.0, cosine)))
     if math.sin(angle) < 1e-4:
         return linear(tensors, shares)
@@ -71,7 +71,7 @@ class WeightMerge:
     Args:
         shares: The share of each stage, as in `{"sft": 0.5, "dpo@best": 0.5}`. A key refers to a
             checkpoint of a stage: `sft` to the last one, `sft@best` to the best one, and `sft@100`
-            to the checkpoint of step 100. The shares sum to 1.
+            to the checkpoint of step 100. The shares sum to 1; a share may be negative.
         rule: Merges the tensors that have the same name: `linear`, or `spherical` for two stages.
 
     >>> WeightMerge({"sft": 0.5, "dpo": 0.5}).shares
@@ -92,7 +92,7 @@ class WeightMerge:
         references = [reference for reference, _ in pairs]
         are_distinct = len(set(references)) == len(references)
         check_field(
-            self, "shares", are_distinct and len(references) > 1, "two or more different stages"
+            self, "shares", are_distinct and len(references) > 1, "two or more different references"
         )
         can_merge = self.rule is not spherical or len(pairs) == 2
         check_field(self, "rule", can_merge, "linear, or spherical for two stages")
@@ -100,7 +100,9 @@ class WeightMerge:
     @property
     def pairs(self) -> tuple[tuple[str, float], ...]:
         """Pairs of a reference to a stage and the share of this stage."""
-        return tuple(dict(self.shares).items())  # narrows the type of `shares`
+        # After `__post_init__`, `shares` is a tuple of pairs; `dict` is only for the type checker,
+        # because the annotation also allows a mapping.
+        return tuple(dict(self.shares).items())
 
     @property
     def references(self) -> tuple[str, ...]:
@@ -164,9 +166,10 @@ def check_same_shapes(
     names = names or [f"model {number}" for number in range(1, len(shapes) + 1)]
     for other, name in zip(shapes[1:], names[1:], strict=True):
         if differing := shapes[0].items() ^ other.items():
-            tensor = min(differing)[0]
+            tensor_name = min(differing)[0]
             raise ConfigError(
-                f"start: {tensor!r} has shape {shapes[0].get(tensor, MISSING_SHAPE)} in {names[0]}"
-                f" and {other.get(tensor, MISSING_SHAPE)} in {name}. Allowed: a merge of models"
+                f"start: {tensor_name!r} has shape {shapes[0].get(tensor_name, MISSING_SHAPE)} in"
+                f" {names[0]} and {other.get(tensor_name, MISSING_SHAPE)} in {name}. Allowed: a"
+                " merge of models"
                 " with the same shapes."
             )

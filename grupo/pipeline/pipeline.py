@@ -10,7 +10,7 @@ from annotated_types import Interval
 
 from grupo.core.component import component
 from grupo.core.limits import ROUNDS, STAGES
-from grupo.pipeline.export import EXPORT_FOLDER, stages_used_as_models
+from grupo.pipeline.export import EXPORT_FOLDER, export_stages_read_by
 from grupo.pipeline.merge import WeightMerge
 from grupo.pipeline.sources import task_sources_from_stages
 from grupo.pipeline.stages import OWN_POLICY, ExportStage, PipelineStage
@@ -34,8 +34,9 @@ class Pipeline:
 
     Args:
         stages: The stages, in order.
-        rounds: Number of times that the sequence runs. The first stage of a later round starts
-            from the last stage of the previous round. Each round uses different seeds.
+        rounds: Number of times that the sequence runs. Each round uses different seeds. A stage
+            without `start` continues from the stage before it. The first stage continues from the
+            last stage of the round before; in the first round, it runs from its own policy.
     """
 
     stages: tuple[PipelineStage, ...]
@@ -89,7 +90,8 @@ class Pipeline:
                 raise ConfigError(f"Pipeline.stages: {name!r}. Allowed as a name: {ALLOWED_NAMES}.")
             if option in seen:
                 raise ConfigError(
-                    f"Pipeline.stages: two stages are called {name!r}. Allowed: each name once."
+                    f"Pipeline.stages: two stages are called {name!r}. Allowed: each name once,"
+                    " where - and _ count as equal."
                 )
             seen.add(option)
 
@@ -197,7 +199,7 @@ def start_references(start: str | WeightMerge) -> tuple[str, ...]:
 
 
 def _start_stage_names(stage: PipelineStage) -> Iterator[str]:
-    """The names of the stages from whose weights a stage starts.
+    """The names of the stages in `stage.start`; none if it is None or `OWN_POLICY`.
 
     Raises:
         ConfigError: A reference has a checkpoint that is neither "last", "best" nor a step.
@@ -220,18 +222,18 @@ def _recipe_stage_names(recipe: Recipe) -> Iterator[tuple[str, str]]:
     """
     for task_source in task_sources_from_stages(recipe):
         yield f"tasks: {type(task_source).__name__}", task_source.stage
-    for name in stages_used_as_models(recipe):
+    for name in export_stages_read_by(recipe):
         yield "model", name
 
 
 def check_stage_outputs(pipeline: Pipeline) -> None:
     """Raise `ConfigError` if a recipe refers to a stage that does not write what the recipe reads.
 
-    The name of its output identifies what a stage writes: a model (`ExportStage`), solve counts of
-    tasks (`SurveyStage`) or rows made of rollouts (`CollectStage`).
+    `output_name` is the name of the file or folder that a stage writes: a model (`ExportStage`),
+    solve counts of tasks (`SurveyStage`) or rows made of rollouts (`CollectStage`).
     """
     for stage in pipeline.stages:
-        for name in stages_used_as_models(stage.recipe):
+        for name in export_stages_read_by(stage.recipe):
             if pipeline.stage(name).output_name != EXPORT_FOLDER:
                 raise ConfigError(
                     f"{stage.name}: model: 'stage:{name}' refers to a"

@@ -42,9 +42,12 @@ class PipelineProgress:
     data_folders: dict[str, Path] = field(default_factory=dict)
 
     def run_and_checkpoint(self, reference: str) -> tuple[Path | None, str]:
-        """The run and the checkpoint that a reference means; the run is None as in `runs`."""
-        name, checkpoint = split_reference(reference)
-        return self.runs[name], checkpoint
+        """The run folder and the name of the checkpoint that a reference means.
+
+        The run folder is None as in `runs`.
+        """
+        name, checkpoint_name = split_reference(reference)
+        return self.runs[name], checkpoint_name
 
     def must_skip(self, execution: StageExecution) -> bool:
         """Whether a stage is skipped, because its condition does not hold.
@@ -78,7 +81,7 @@ class PipelineProgress:
         if not skipped:
             self.data_folders[name] = execution.folder
 
-    def resolve_source(self, source: StageSource) -> TaskSource:
+    def resolve_task_source(self, source: StageSource) -> TaskSource:
         """The tasks that a source reads from a stage that has ended.
 
         Raises:

@@ -141,7 +141,7 @@ def task_sources_from_stages(recipe: Recipe) -> list[StageSource]:
     return [part for part in parts if isinstance(part, StageSource)]
 
 
-def with_resolved_sources(value: Any, resolve: Callable[[StageSource], TaskSource]) -> Any:
+def with_resolved_task_sources(value: Any, resolve: Callable[[StageSource], TaskSource]) -> Any:
     """The value with each `StageSource` inside it replaced.
 
     Args:
@@ -149,12 +149,12 @@ def with_resolved_sources(value: Any, resolve: Callable[[StageSource], TaskSourc
         resolve: Returns the task source that replaces a `StageSource`.
     """
     if isinstance(value, StageSource):
-        return with_resolved_sources(resolve(value), resolve)
+        return with_resolved_task_sources(resolve(value), resolve)
     if isinstance(value, tuple):
-        return tuple(with_resolved_sources(item, resolve) for item in value)
+        return tuple(with_resolved_task_sources(item, resolve) for item in value)
     if not is_component(value):
         return value
     fields = component_fields(value)
-    resolved = {name: with_resolved_sources(field, resolve) for name, field in fields.items()}
+    resolved = {name: with_resolved_task_sources(field, resolve) for name, field in fields.items()}
     changed = {name: field for name, field in resolved.items() if field is not fields[name]}
     return replace(value, **changed) if changed else value

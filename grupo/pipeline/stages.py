@@ -163,10 +163,12 @@ class CollectStage:
     Args:
         name: Name of the stage and of its folder.
         recipe: The recipe with the policy, environment and tasks.
-        attempts: Number of sampled rollouts per task; with a strategy, of its answers per task.
+        attempts: Number of sampled rollouts per task. With a strategy, a rollout has the answers
+            that the strategy returns.
         count: Only the first `count` tasks are used; 0 uses all tasks.
-        rows: Makes the rows of a group, such as `best_against_worst` or `solved`; with a strategy
-            `answers` or `answers_against_rejected`.
+        rows: Function that makes the rows of a group: `best_against_worst`, `solved` or another one
+            of `grupo.pipeline.rows`. If `strategy` is set, `answers` and `answers_against_rejected`
+            are meant for its rollouts.
         start: As for `Stage`.
         when: As for `Stage`.
         otherwise: As for `Stage`.

@@ -8,7 +8,7 @@ from grupo.config.success import with_default_reward_term
 from grupo.config.tool_formats import with_tool_formats
 from grupo.distributed.base import Ranks
 from grupo.evidence.survey import survey_tasks, write_survey
-from grupo.pipeline.data_stage import new_data_file, sampling_inputs
+from grupo.pipeline.data_stage import data_file_with_summary, sampling_inputs
 from grupo.recipe import Recipe
 from grupo.training.callbacks import Callback
 
@@ -52,6 +52,6 @@ def write_stage_survey(
         "tokens": round(sum(row.length_mean * row.attempts for row in rows)),
         "seconds": round(perf_counter() - started_at, 2),
     }
-    with new_data_file(folder / SURVEY_FILE, summary) as path:
+    with data_file_with_summary(folder / SURVEY_FILE, summary) as path:
         write_survey(path, [rows], conditions)
     callback.on_message(f"{len(rows)} tasks were surveyed: {folder / SURVEY_FILE}")

@@ -31,8 +31,8 @@ def strategy_table(comparison: StrategyComparison) -> Table:
 def frontier(results: tuple[StrategyResult, ...]) -> list[StrategyResult]:
     """The results that no other one with at most as many tokens reaches, by their tokens."""
     kept: list[StrategyResult] = []
-    for result in sorted(results, key=lambda x: (x.all_tokens, -x.solved.value)):
-        if not kept or result.solved.value > kept[-1].solved.value:
+    for result in sorted(results, key=lambda x: (x.all_tokens, -x.accuracy.value)):
+        if not kept or result.accuracy.value > kept[-1].accuracy.value:
             kept.append(result)
     return kept
 
@@ -93,7 +93,7 @@ def _title(comparison: StrategyComparison) -> str:
 
 def _cells(result: StrategyResult, best: set[str]) -> list[str]:
     seconds = result.details.get("seconds_per_answer")
-    solved = result.solved
+    solved = result.accuracy
     return [
         result.name,
         f"{_percent(solved.value)} [{100 * solved.low:.1f}, {100 * solved.high:.1f}]",

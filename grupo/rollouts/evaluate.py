@@ -29,7 +29,7 @@ class HasActor(Protocol):
         ...
 
 
-TOTAL_REWARD = "total"  # as `SuccessCriterion.reward_term`: the sum of all weighted reward terms
+TOTAL_REWARD = "total"  # value of `SuccessCriterion.reward_term` for the weighted sum of all terms
 
 
 @component
@@ -37,9 +37,9 @@ class SuccessCriterion:
     """A rollout solves its task if a reward term, without its weight, is at least `min_reward`.
 
     Args:
-        reward_term: Name of the reward term; "total" is the weighted sum of all terms. A run
-            replaces "" by the first reward term of its environment (`with_default_reward_term`). If
-            there is none, or outside a run, "" means "total".
+        reward_term: Name of the reward term; "total" or "" for the weighted sum of all terms. In a
+            run, `with_default_reward_term` first replaces "" by the first reward term of the
+            environment, if the environment has one.
         min_reward: Smallest value with which a rollout solves its task.
     """
 
@@ -95,9 +95,9 @@ class EvalResult:
         num_failed: Number of rollouts that could not be scored. A failed rollout counts as not
             solved. A proportion is NaN if it is computed from failed rollouts only.
         num_generated_actions: Number of tokens (or denoising steps) generated for all attempts.
-        num_read_tokens: Number of tokens read for all attempts, see `Actor.read_tokens`. Attempts
-            at one task read its prompt once. It is a cost, not a result: a text that two ranks
-            need is read by each of them.
+        num_read_tokens: Number of prompt tokens computed for all attempts, see `Actor.read_tokens`.
+            The attempts at one task share one computation of its prompt. With several ranks, the
+            number may be larger, because each rank computes shared prefixes of prompts for itself.
         num_answers: Number of attempts, the greedy ones included.
         first_error: Error of the first failed rollout; "" if no rollout failed.
         demonstration_scores: Scores of held-out demonstrations; None if the evaluation has none.
@@ -115,7 +115,7 @@ class EvalResult:
 
     @property
     def tokens_per_answer(self) -> dict[str, float]:
-        """Mean number of generated and of read tokens of an attempt, by name; {} without any."""
+        """Mean numbers of generated and read tokens of an attempt; {} if there were no attempts."""
         totals = {"generated": self.num_generated_actions, "read": self.num_read_tokens}
         count = self.num_answers
         return {name: total / count for name, total in totals.items()} if count else {}
@@ -175,7 +175,7 @@ def evaluate(
     """
     if not num_attempts:
         return RESULT_WITHOUT_ATTEMPTS
-    with generation_only():  # an actor made here keeps no activations for an update
+    with generation_only():  # an actor made here never keeps activations for an update
         actor = policy.actor(key)
     greedy_actor = actor.fork("greedy").with_sampling(top_k=1)
     greedy_groups = run_rollouts(greedy_actor, env, tasks, 1, turn_strategy, ranks)
@@ -212,23 +212,24 @@ def scores_of_groups(
         num_attempts: Number of sampled rollouts per task.
         success: Decides whether a rollout solves its task.
         num_generated_actions: Number of tokens (or denoising steps) generated for all attempts.
-        num_read_tokens: Number of tokens read for all attempts.
+        num_read_tokens: Number of prompt tokens computed for all attempts.
     """
     num_solved = [sum(map(success, group.rollouts)) for group in sampled_groups]
     all_rollouts = [r for group in (*greedy_groups, *sampled_groups) for r in group.rollouts]
     errors = [rollout.error for rollout in all_rollouts if rollout.error]
+    greedy_solved = [float(success(group.rollouts[0])) for group in greedy_groups]
     return EvalResult(
-        _proportion([float(success(group.rollouts[0])) for group in greedy_groups], greedy_groups),
-        _proportion([n / num_attempts for n in num_solved], sampled_groups),
-        {
+        greedy=_proportion(greedy_solved, greedy_groups),
+        sampled=_proportion([n / num_attempts for n in num_solved], sampled_groups),
+        pass_at_k={
             k: _proportion([pass_at_k(k, num_attempts, n) for n in num_solved], sampled_groups)
             for k in pass_at_k_values(num_attempts)
         },
-        len(errors),
-        num_generated_actions,
-        num_read_tokens,
-        len(all_rollouts),
-        errors[0] if errors else "",
+        num_failed=len(errors),
+        num_generated_actions=num_generated_actions,
+        num_read_tokens=num_read_tokens,
+        num_answers=len(all_rollouts),
+        first_error=errors[0] if errors else "",
     )
 
 

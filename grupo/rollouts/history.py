@@ -23,7 +23,7 @@ from grupo.core.kept_rollouts import KeepRule
 from grupo.core.task_statistic import ScoredGroup, TaskStatistic
 from grupo.core.types import Group, Rollout, Task
 from grupo.rollouts.demonstration_buffer import DemonstrationBuffer
-from grupo.rollouts.task_history import StatisticStore
+from grupo.rollouts.statistic_store import StatisticStore
 from grupo.storage import rollout_json
 
 MAX_GROUP_REWARDS = 8192  # number of mean rewards of groups that are kept for controllers
@@ -35,59 +35,60 @@ NO_INDEX = -1  # `Rollout.index` of a rollout of an earlier step: each step numb
 class History:
     """The record of earlier steps that curricula, advantage estimators and controllers read.
 
-    Components only read the history. `StepGenerator` passes a copy to `collect_groups`, which
-    counts tasks and removes unfinished rollouts in this copy. Only `State` changes the original.
+    Components only read the history. A step is generated with a copy of the history: in this copy,
+    `collect_groups` counts drawn tasks and removes the unfinished rollouts that it continues. The
+    original changes only when the step is recorded (`grupo.training.resume.state.State`).
 
     Args:
         num_tasks_drawn: Number of tasks that curricula have drawn so far.
-        task_histories: The states of the method's statistics for each task, by its key.
+        statistics_by_task: The states of the method's statistics for each task, by its key.
         metrics: The values of each metric that a controller reads, one per step or per group.
         num_steps: Number of steps recorded so far.
         replay_rollouts: The replays by the key of their task; the task drawn longest ago is first.
         unfinished_rollouts: Rollouts to be continued, by the key of their task, oldest first.
-        source_histories: The states of the method's statistics for each source of tasks, such as a
-            data set, by its name (`Task.source`).
+        statistics_by_source: The states of the method's statistics for each source of tasks, such
+            as a data set, by its name (`Task.source`).
         demonstrations: Correct answers of the policy to earlier tasks.
     """
 
     num_tasks_drawn: int = 0
-    task_histories: StatisticStore = field(default_factory=StatisticStore)
+    statistics_by_task: StatisticStore = field(default_factory=StatisticStore)
     metrics: dict[str, list[float]] = field(default_factory=dict)
     num_steps: int = 0
     replay_rollouts: dict[str, tuple[Rollout, ...]] = field(default_factory=dict)
     unfinished_rollouts: dict[str, tuple[Rollout, ...]] = field(default_factory=dict)
-    source_histories: StatisticStore = field(default_factory=StatisticStore)
+    statistics_by_source: StatisticStore = field(default_factory=StatisticStore)
     demonstrations: DemonstrationBuffer = field(default_factory=DemonstrationBuffer)
 
     def copy(self) -> "History":
         """A copy that does not change when groups or metrics are appended to this history."""
         return History(
-            self.num_tasks_drawn,
-            self.task_histories.copy(),
-            {name: list(values) for name, values in self.metrics.items()},
-            self.num_steps,
-            dict(self.replay_rollouts),
-            dict(self.unfinished_rollouts),
-            self.source_histories.copy(),
-            self.demonstrations.copy(),
+            num_tasks_drawn=self.num_tasks_drawn,
+            statistics_by_task=self.statistics_by_task.copy(),
+            metrics={name: list(values) for name, values in self.metrics.items()},
+            num_steps=self.num_steps,
+            replay_rollouts=dict(self.replay_rollouts),
+            unfinished_rollouts=dict(self.unfinished_rollouts),
+            statistics_by_source=self.statistics_by_source.copy(),
+            demonstrations=self.demonstrations.copy(),
         )
 
-    def task_history(self, task: Task) -> TaskHistory:
+    def statistics_of_task(self, task: Task) -> TaskHistory:
         """The states of the method's statistics over the earlier groups of a task."""
-        histories = self.task_histories
-        return histories.get(task.key, histories.empty_history)
+        store = self.statistics_by_task
+        return store.get(task.key, store.initial_states)
 
-    def source_history(self, source: str) -> TaskHistory:
+    def statistics_of_source(self, source: str) -> TaskHistory:
         """The states of the method's statistics over the earlier groups of all tasks of a source.
 
         Args:
             source: Name of the source, as in `Task.source`.
         """
-        histories = self.source_histories
-        return histories.get(source, histories.empty_history)
+        store = self.statistics_by_source
+        return store.get(source, store.initial_states)
 
     def with_replays(self, task: Task) -> Task:
-        """The task with the replays that the history has kept, oldest first."""
+        """The task with its replays in `Task.replays`, oldest first."""
         replays = self.replay_rollouts.get(task.key, ())
         return replace(task, replays=replays) if replays else task
 
@@ -96,10 +97,10 @@ class History:
         demonstrations = self.demonstrations.most_similar(task, count)
         return replace(task, demonstrations=demonstrations) if demonstrations else task
 
-    def with_statistic_states(self, task: Task, statistics: Iterable[TaskStatistic]) -> Task:
+    def with_statistics(self, task: Task, statistics: Iterable[TaskStatistic]) -> Task:
         """The task with the states of `statistics` over the earlier groups of the task."""
-        history = self.task_history(task)
-        states = {repr(statistic): history.state(statistic) for statistic in statistics}
+        stored = self.statistics_of_task(task)
+        states = {repr(statistic): stored.state(statistic) for statistic in statistics}
         return replace(task, statistic_states=states) if states else task
 
     def with_unfinished_rollouts(self, task: Task) -> Task:
@@ -112,7 +113,8 @@ class History:
 
         A rollout is therefore continued only once.
         """
-        # a curriculum may draw a task with its unfinished rollouts twice; the first call takes them
+        # A curriculum may return a task with unfinished rollouts twice. The second call finds no
+        # rollouts here, and removes those that the curriculum gave to the task.
         rollouts = self.unfinished_rollouts.pop(task.key, ())
         return replace(task, unfinished_rollouts=rollouts)
 
@@ -134,25 +136,25 @@ class History:
         replays or demonstrations.
 
         Args:
-            step: Number of the step, from 0.
+            step: Index of the step, from 0.
             groups: All groups that the step generated.
-            replay_rules: Rules that choose the rollouts that stay in `task.replays`, such as
-                `Requires.replay_rules`.
+            replay_rules: `Requires.replay_rules` of the method. Each rule chooses, among the
+                replays of a task and its new rollouts, those that become the task's replays.
             keep_demonstrations: Whether correct answers of the policy are kept.
         """
         self.num_steps = step + 1
         for group in groups:
             self._keep_unfinished(group)
-            scored = [r for r in group.rollouts if not r.error and not r.unfinished]
-            if not scored:
+            complete = _complete_rollouts(group)
+            if not complete:
                 continue
-            scored_group = _scored_group(step, scored)
-            self.task_histories.append(group.task.key, scored_group)
-            self.source_histories.append(group.task.source, scored_group)
+            scored_group = _scored_group(step, complete)
+            self.statistics_by_task.append(group.task.key, scored_group)
+            self.statistics_by_source.append(group.task.source, scored_group)
             if replay_rules:
-                self._keep_replays(group.task, scored, replay_rules)
+                self._keep_replays(group.task, complete, replay_rules)
             if keep_demonstrations:
-                self.demonstrations.add(group.task, scored)
+                self.demonstrations.add(group.task, complete)
 
     def _keep_unfinished(self, group: Group) -> None:
         key = group.task.key
@@ -164,9 +166,9 @@ class History:
             self.unfinished_rollouts[key] = (*earlier_rollouts, *new_rollouts)
 
     def _keep_replays(
-        self, task: Task, scored: Sequence[Rollout], rules: Sequence[KeepRule]
+        self, task: Task, new_rollouts: Sequence[Rollout], rules: Sequence[KeepRule]
     ) -> None:
-        rollouts = (*self.replay_rollouts.pop(task.key, ()), *scored)
+        rollouts = (*self.replay_rollouts.pop(task.key, ()), *new_rollouts)
         indices = sorted({i for rule in rules for i in rule(rollouts)})
         if not indices:
             return
@@ -181,11 +183,12 @@ class History:
             self.metrics.setdefault(name, []).append(value)
 
     def append_group_rewards(self, groups: Iterable[Group]) -> None:
-        """Append the mean reward of each scored group, and keep the last `MAX_GROUP_REWARDS`."""
-        rewards = [
-            [r.reward for r in g.rollouts if not r.error and not r.unfinished] for g in groups
-        ]
-        means = [fmean(group_rewards) for group_rewards in rewards if group_rewards]
+        """Append the mean reward of each group, and keep the last `MAX_GROUP_REWARDS` means.
+
+        A group without complete rollouts has no mean reward.
+        """
+        complete_of_group = map(_complete_rollouts, groups)
+        means = [fmean(r.reward for r in complete) for complete in complete_of_group if complete]
         all_means = [*self.metrics.get(GROUP_REWARD_METRIC, ()), *means]
         self.metrics[GROUP_REWARD_METRIC] = all_means[-MAX_GROUP_REWARDS:]
 
@@ -202,7 +205,7 @@ class History:
 
     def tensors(self) -> dict[str, Tensor]:
         """The states of the statistics for tasks and for sources, as tensors by name."""
-        stores = {"tasks": self.task_histories, "sources": self.source_histories}
+        stores = {"tasks": self.statistics_by_task, "sources": self.statistics_by_source}
         return {
             f"{prefix}.{name}": tensor
             for prefix, store in stores.items()
@@ -222,18 +225,20 @@ class History:
         Args:
             data: The history as JSON data.
             tensors: The states of the statistics.
-            task_statistics: The statistics of `task_histories`.
-            source_statistics: The statistics of `source_histories`.
+            task_statistics: The statistics of `statistics_by_task`.
+            source_statistics: The statistics of `statistics_by_source`.
         """
+        task_tensors = _without_prefix(tensors, "tasks.")
+        source_tensors = _without_prefix(tensors, "sources.")
         return cls(
-            data["tasks_drawn"],
-            StatisticStore.from_tensors(_without_prefix(tensors, "tasks."), task_statistics),
-            {name: list(values) for name, values in data["metrics"].items()},
-            data["num_steps"],
-            _rollouts_from_data(data["replay_rollouts"]),
-            _rollouts_from_data(data["unfinished_rollouts"]),
-            StatisticStore.from_tensors(_without_prefix(tensors, "sources."), source_statistics),
-            DemonstrationBuffer.from_data(data["demonstrations"]),
+            num_tasks_drawn=data["tasks_drawn"],
+            statistics_by_task=StatisticStore.from_tensors(task_tensors, task_statistics),
+            metrics={name: list(values) for name, values in data["metrics"].items()},
+            num_steps=data["num_steps"],
+            replay_rollouts=_rollouts_from_data(data["replay_rollouts"]),
+            unfinished_rollouts=_rollouts_from_data(data["unfinished_rollouts"]),
+            statistics_by_source=StatisticStore.from_tensors(source_tensors, source_statistics),
+            demonstrations=DemonstrationBuffer.from_data(data["demonstrations"]),
         )
 
 
@@ -253,11 +258,16 @@ def _rollouts_from_data(data: Mapping[str, Any]) -> dict[str, tuple[Rollout, ...
     return {key: tuple(map(rollout_json.from_data, rollouts)) for key, rollouts in data.items()}
 
 
-def _scored_group(step: int, scored: Sequence[Rollout]) -> ScoredGroup:
-    """The rewards and reward terms of the scored rollouts of a group.
+def _complete_rollouts(group: Group) -> list[Rollout]:
+    """The rollouts of a group that are neither failed nor unfinished."""
+    return [r for r in group.rollouts if not r.error and not r.unfinished]
+
+
+def _scored_group(step: int, complete: Sequence[Rollout]) -> ScoredGroup:
+    """The rewards and reward terms of the complete rollouts of a group.
 
     A term that a rollout lacks is 0.
     """
-    names = dict.fromkeys(name for rollout in scored for name in rollout.reward_terms)
-    terms = {name: tuple(r.reward_terms.get(name, 0.0) for r in scored) for name in names}
-    return ScoredGroup(step, tuple(rollout.reward for rollout in scored), terms)
+    names = dict.fromkeys(name for rollout in complete for name in rollout.reward_terms)
+    terms = {name: tuple(r.reward_terms.get(name, 0.0) for r in complete) for name in names}
+    return ScoredGroup(step, tuple(rollout.reward for rollout in complete), terms)

@@ -46,10 +46,10 @@ class NoProgress:
 
 @dataclass(frozen=True)
 class StrategyAttempts:
-    """Attempts at every task, each task once in each round.
+    """Attempts at every task; attempt i is made at all tasks together.
 
     Args:
-        rollouts: For each round, the scored rollout of each task.
+        rollouts: For each attempt, the scored rollout of each task.
         generated: Number of generated tokens by role, of all attempts.
         read: Number of read tokens by role, of all attempts.
         usage: Calls of other models and counts of choices within the strategy, by name.
@@ -63,15 +63,15 @@ class StrategyAttempts:
     seconds: float
 
     @property
-    def num_answers(self) -> int:
-        """Number of attempts at all tasks."""
+    def num_attempts(self) -> int:
+        """Number of attempts at all tasks together."""
         return sum(map(len, self.rollouts))
 
     @property
-    def tokens_per_answer(self) -> dict[str, float]:
-        """Mean number of generated and of read tokens of an answer, by name."""
+    def tokens_per_attempt(self) -> dict[str, float]:
+        """Mean number of tokens of an attempt: `generated` and `read`."""
         totals = {"generated": sum(self.generated.values()), "read": sum(self.read.values())}
-        return {name: total / self.num_answers for name, total in totals.items()}
+        return {name: total / self.num_attempts for name, total in totals.items()}
 
     @property
     def errors(self) -> list[str]:
@@ -79,7 +79,7 @@ class StrategyAttempts:
         return [r.error for attempts in self.rollouts for r in attempts if r.error]
 
     def solved(self, success: Callable[[Rollout], bool]) -> np.ndarray:
-        """A matrix (rounds, tasks): 1 for an attempt that solves its task, else 0.
+        """A matrix (attempts, tasks): 1 for an attempt that solves its task, else 0.
 
         An attempt that could not be scored has not solved its task.
         """
@@ -139,39 +139,39 @@ def attempt_tasks(
     tasks: Sequence[Task],
     strategy: TurnStrategy,
     *,
-    rounds: range,
+    attempt_indices: range,
     key: int,
     top_k: int = 0,
     name: str = "",
     progress: AttemptProgress = NoProgress(),
 ) -> StrategyAttempts:
-    """Attempt every task once in each round.
+    """Attempt every task once for each index in `attempt_indices`.
 
-    A round has an actor of its own, whose prefix cache is empty. The prompt of a task is therefore
-    read once for each answer, as in a use that needs a single answer. A text with which the prompts
-    of several tasks begin is read once in a round.
+    The attempts of an index have an actor of their own, whose prefix cache is empty. The prompt of
+    a task is therefore read once for each answer, as in a use that needs a single answer. A text
+    with which the prompts of several tasks begin is read once for each index.
 
     Args:
         policy: Generates the rollouts.
         env: The environment, which replies and scores.
         tasks: The tasks.
         strategy: Generates the response to one observation.
-        rounds: Numbers of the rounds, from which their random streams are derived.
+        attempt_indices: Numbers from which the random streams of the attempts are derived.
         key: Number from which the random streams are derived.
         top_k: Tokens are sampled among this number of likeliest tokens: 1 for greedy answers, 0 for
             the policy's own setting.
         name: The strategy, for the progress.
         progress: Receives a call for each answer.
     """
-    progress.begin(name, len(rounds) * len(tasks))
+    progress.begin(name, len(attempt_indices) * len(tasks))
     generated, read, usage = Counter[str](), Counter[str](), Counter[str]()
     rollouts = []
     started = time.monotonic()
     sampler = WithProgress(GroupSampler(1, WithOwnUsage(strategy, usage)), progress)
     single = [replace(task, group_size=1) for task in tasks]
-    for number in rounds:
-        with generation_only():  # an actor made here keeps no activations for an update
-            actor = policy.actor(derive_key(key, "round", number))
+    for index in attempt_indices:
+        with generation_only():  # this actor's engine keeps no activations for an update
+            actor = policy.actor(derive_key(key, "round", index))
         groups = sample_groups(actor.with_sampling(top_k=top_k), env, single, sampler)
         rollouts.append(tuple(group.rollouts[0] for group in groups))
         generated.update(actor.generated_tokens)

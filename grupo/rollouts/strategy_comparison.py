@@ -18,11 +18,11 @@ from grupo.rollouts.strategy_attempts import (
     StrategyAttempts,
     attempt_tasks,
 )
-from grupo.rollouts.vote_curve import AttemptCurve, likeliest_curve, vote_curve
-from grupo.util.statistics import Interval, stratified_mean
+from grupo.rollouts.vote_curve import AccuracyByAttempts, likeliest_curve, vote_curve
+from grupo.util.statistics import Interval, bootstrap_mean
 
-# Self-consistency is measured with at most this many attempts, or with `attempts_per_task` if that
-# is larger. A more expensive strategy is compared with this many.
+# Largest number of attempts with which self-consistency is measured, unless `attempts_per_task` is
+# larger. A strategy that costs more tokens than all these attempts is compared with all of them.
 MAX_BASELINE_ATTEMPTS = 64
 GREEDY, SINGLE = "greedy", "single attempts"
 
@@ -32,8 +32,9 @@ class AtEqualTokens:
     """The paired difference between a strategy and self-consistency with the same tokens.
 
     Args:
-        attempts: Number of attempts that cost self-consistency as many tokens as the strategy. For
-            a fraction, the accuracies of the two nearest whole numbers are interpolated.
+        attempts: The number of attempts at which self-consistency costs as many tokens as the
+            strategy. It may be a fraction; the accuracy is then interpolated between the two
+            nearest whole numbers.
         is_clamped: True if the strategy costs fewer tokens than one attempt, or more than the
             largest measured number of attempts. The strategy is then compared with one attempt, or
             with the largest number.
@@ -57,7 +58,7 @@ class AtEqualTokens:
         """The comparison by name."""
         return {
             "attempts": self.attempts,
-            "is_cut": self.is_clamped,
+            "is_clamped": self.is_clamped,
             "self_consistency": self.baseline,
             "difference": vars(self.difference),
             "verdict": self.verdict,
@@ -70,11 +71,12 @@ class StrategyResult:
 
     Args:
         name: The strategy as the user spells it.
-        solved: Fraction of attempts that solve their task, with its interval over tasks.
+        accuracy: Fraction of attempts that solve their task, with its interval over tasks.
         tokens: Generated and read tokens per answer, by name.
-        details: Tokens by role, usage (calls of other models and counts of choices, by name),
-            seconds per answer and failed attempts. {} for the points of a curve, which reuse the
-            single attempts.
+        details: Tokens by role, the counts that the strategy reports (such as calls of another
+            model, or how often each option was chosen), seconds per answer and failed attempts.
+            {} for self-consistency and best-of-n, which are computed from the attempts of
+            `single_response`.
         difference_to_first: Difference to the first strategy, paired by task; None for the first
             strategy.
         at_equal_tokens: Comparison with self-consistency; None for a baseline and for
@@ -82,7 +84,7 @@ class StrategyResult:
     """
 
     name: str
-    solved: Proportion
+    accuracy: Proportion
     tokens: Mapping[str, float]
     details: Mapping[str, Any]
     difference_to_first: Interval | None = None
@@ -97,8 +99,8 @@ class StrategyResult:
         """The result by name."""
         data = {
             "name": self.name,
-            "solved": self.solved.value,
-            "interval": [self.solved.low, self.solved.high],
+            "solved": self.accuracy.value,
+            "interval": [self.accuracy.low, self.accuracy.high],
             "tokens_per_answer": dict(self.tokens),
             **self.details,
         }
@@ -158,9 +160,9 @@ def compare_strategies(
 ) -> StrategyComparison:
     """Attempt all tasks with every strategy and with the baselines.
 
-    The baselines are computed from single attempts at each task, which together cost the tokens of
-    the most expensive strategy. Their number is at least `attempts_per_task`, and at most
-    `MAX_BASELINE_ATTEMPTS` if this is larger.
+    The baselines use n single attempts per task. n is chosen so that they cost as many tokens as
+    one attempt of the most expensive strategy. n is at most `MAX_BASELINE_ATTEMPTS`, but never less
+    than `attempts_per_task`.
 
     Args:
         policy: Generates the rollouts.
@@ -176,118 +178,132 @@ def compare_strategies(
             cache the attempts on disk.
     """
     attempt = partial(attempt, policy, env, tasks, key=key, progress=progress)
-    greedy = attempt(single_response, rounds=range(1), top_k=1, name=GREEDY)
-    single = attempt(single_response, rounds=range(attempts_per_task), name=SINGLE)
-    runs = {
+    greedy = attempt(single_response, attempt_indices=range(1), top_k=1, name=GREEDY)
+    single = attempt(single_response, attempt_indices=range(attempts_per_task), name=SINGLE)
+    attempts_by_strategy = {
         name: single
         if strategy is single_response
-        else attempt(strategy, rounds=range(attempts_per_task), name=name)
+        else attempt(strategy, attempt_indices=range(attempts_per_task), name=name)
         for name, strategy in strategies.items()
     }
-    needed = _attempts_needed(vote_curve(single, success, extract), runs.values())
+    needed = _attempts_needed(vote_curve(single, success, extract), attempts_by_strategy.values())
     if needed > attempts_per_task:
-        single += attempt(single_response, rounds=range(attempts_per_task, needed), name=SINGLE)
-    curve = vote_curve(single, success, extract)
+        # `+` makes a new object, so that an entry in `attempts_by_strategy` has no further attempts
+        single = single + attempt(
+            single_response, attempt_indices=range(attempts_per_task, needed), name=SINGLE
+        )
+    vote_accuracy = vote_curve(single, success, extract)
     is_single = {name: strategy is single_response for name, strategy in strategies.items()}
-    # a strategy that is `single_response` shares its attempts with the baselines
-    own_runs = [run for name, run in runs.items() if not is_single[name]]
+    # the attempts of `single_response` are in `single`: their errors must not be counted twice
+    not_single = [x for name, x in attempts_by_strategy.items() if not is_single[name]]
     return StrategyComparison(
-        _results_of_runs(runs, success, curve, is_single),
-        _result_of_attempts(GREEDY, greedy, greedy.solved(success).mean(0)),
-        _results_of_curve("Vote({n})", curve),
-        _results_of_curve("BestOf({n})", likeliest_curve(single, success)),
-        len(tasks),
-        attempts_per_task,
-        tuple(e for run in (greedy, single, *own_runs) for e in run.errors),
+        strategies=_results_of_strategies(attempts_by_strategy, success, vote_accuracy, is_single),
+        greedy=_result_of_attempts(GREEDY, greedy, greedy.solved(success).mean(0)),
+        votes=_results_of_curve("Vote({n})", vote_accuracy),
+        likeliest=_results_of_curve("BestOf({n})", likeliest_curve(single, success)),
+        num_tasks=len(tasks),
+        attempts_per_task=attempts_per_task,
+        errors=tuple(e for x in (greedy, single, *not_single) for e in x.errors),
     )
 
 
-def _attempts_needed(curve: AttemptCurve, runs: Iterable[StrategyAttempts]) -> int:
+def _attempts_needed(
+    vote_accuracy: AccuracyByAttempts, all_attempts: Iterable[StrategyAttempts]
+) -> int:
     """The number of single attempts that cost the tokens of the most expensive strategy.
 
     The number is at most `MAX_BASELINE_ATTEMPTS`.
     """
-    most = max(curve.attempts_for(sum(run.tokens_per_answer.values())) for run in runs)
+    most = max(
+        vote_accuracy.attempts_costing(sum(x.tokens_per_attempt.values())) for x in all_attempts
+    )
     return min(MAX_BASELINE_ATTEMPTS, math.ceil(most))
 
 
-def _results_of_runs(
-    runs: Mapping[str, StrategyAttempts],
+def _results_of_strategies(
+    attempts_by_strategy: Mapping[str, StrategyAttempts],
     success: Callable[[Rollout], bool],
-    curve: AttemptCurve,
+    vote_accuracy: AccuracyByAttempts,
     is_single: Mapping[str, bool],
 ) -> tuple[StrategyResult, ...]:
-    """The result of each strategy, with its differences to the first one and to the curve.
+    """The result of each strategy, with its differences to the first one and to self-consistency.
 
     Args:
-        runs: The attempts of each strategy, by its name.
+        attempts_by_strategy: The attempts of each strategy, by its name.
         success: Decides whether a rollout solves its task.
-        curve: The curve of self-consistency.
+        vote_accuracy: Accuracy of self-consistency by its number of attempts.
         is_single: Whether a strategy is `single_response`, by its name.
     """
-    solved = {name: run.solved(success).mean(0) for name, run in runs.items()}
-    first = next(iter(solved))
+    accuracies = {  # by strategy: one accuracy per task
+        name: attempts.solved(success).mean(0) for name, attempts in attempts_by_strategy.items()
+    }
+    first = next(iter(accuracies))
     return tuple(
         _compared_result(
             name,
-            run,
-            solved[name],
-            curve,
-            None if name == first else solved[first],
+            attempts,
+            accuracies[name],
+            vote_accuracy,
+            None if name == first else accuracies[first],
             is_single=is_single[name],
         )
-        for name, run in runs.items()
+        for name, attempts in attempts_by_strategy.items()
     )
 
 
 def _compared_result(
     name: str,
-    run: StrategyAttempts,
-    solved: np.ndarray,
-    curve: AttemptCurve,
+    attempts: StrategyAttempts,
+    accuracies: np.ndarray,
+    vote_accuracy: AccuracyByAttempts,
     first: np.ndarray | None,
     *,
     is_single: bool,
 ) -> StrategyResult:
-    """The result of a strategy, with its paired differences to `first` and to the curve."""
-    result = _result_of_attempts(name, run, solved)
-    difference = None if first is None else stratified_mean([(solved - first).tolist()])
+    """The result of a strategy, with its paired differences to `first` and to self-consistency.
+
+    `accuracies` and `first` have one value per task.
+    """
+    result = _result_of_attempts(name, attempts, accuracies)
+    difference = None if first is None else bootstrap_mean(accuracies - first)
     if is_single:
         return replace(result, difference_to_first=difference)
-    attempts = curve.attempts_for(result.all_tokens)
-    baseline = curve.accuracy_at(attempts)
+    num_attempts = vote_accuracy.attempts_costing(result.all_tokens)
+    baseline = vote_accuracy.accuracies_at(num_attempts)
     equal = AtEqualTokens(
-        min(max(attempts, 1.0), len(curve.solved)),
-        not 1 <= round(attempts, 6) <= len(curve.solved),
-        float(baseline.mean()),
-        stratified_mean([(solved - baseline).tolist()]),
+        attempts=min(max(num_attempts, 1.0), vote_accuracy.max_attempts),
+        is_clamped=not 1 <= round(num_attempts, 6) <= vote_accuracy.max_attempts,
+        baseline=float(baseline.mean()),
+        difference=bootstrap_mean(accuracies - baseline),
     )
     return replace(result, difference_to_first=difference, at_equal_tokens=equal)
 
 
-def _result_of_attempts(name: str, run: StrategyAttempts, solved: np.ndarray) -> StrategyResult:
+def _result_of_attempts(
+    name: str, attempts: StrategyAttempts, accuracies: np.ndarray
+) -> StrategyResult:
     """The result of attempts, without comparisons."""
     details = {
-        "generated_by_role": dict(run.generated),
-        "read_by_role": dict(run.read),
-        "usage": dict(run.usage),
-        "seconds_per_answer": run.seconds / run.num_answers,
-        "failed": len(run.errors),
+        "generated_by_role": dict(attempts.generated),
+        "read_by_role": dict(attempts.read),
+        "usage": dict(attempts.usage),
+        "seconds_per_answer": attempts.seconds / attempts.num_attempts,
+        "failed": len(attempts.errors),
     }
     return StrategyResult(
-        name, bootstrap_proportion(solved.tolist()), run.tokens_per_answer, details
+        name, bootstrap_proportion(accuracies.tolist()), attempts.tokens_per_attempt, details
     )
 
 
-def _results_of_curve(form: str, curve: AttemptCurve) -> tuple[StrategyResult, ...]:
-    """Results of a curve at 1, 2, 4, … attempts, and at its end."""
-    count = len(curve.solved)
+def _results_of_curve(name_format: str, accuracy: AccuracyByAttempts) -> tuple[StrategyResult, ...]:
+    """Results of a baseline at 1, 2, 4, … attempts, and at the largest number."""
+    count = accuracy.max_attempts
     numbers = sorted({count, *(2**i for i in range(count.bit_length()))})
     return tuple(
         StrategyResult(
-            form.format(n=n),
-            bootstrap_proportion(curve.solved[n - 1].tolist()),
-            curve.tokens(n),
+            name_format.format(n=n),
+            bootstrap_proportion(accuracy.accuracies[n - 1].tolist()),
+            accuracy.tokens(n),
             {},
         )
         for n in numbers

@@ -14,72 +14,85 @@ NUM_ORDERS = 128  # smallest number of orders of the attempts over which the acc
 
 
 @dataclass(frozen=True)
-class AttemptCurve:
-    """The accuracy of a choice among the first n attempts, for every n, and its tokens.
+class AccuracyByAttempts:
+    """For every n: the accuracy of a choice among n attempts, and the tokens of n attempts.
 
     The attempts are independent samples. The accuracy for n is a mean over several orders of these
     attempts. Over all orders, every attempt is the first one equally often.
 
     Args:
-        solved: Mean accuracy (n, tasks) of the choice among 1, 2, … attempts.
+        accuracies: Mean accuracy (n, tasks) of the choice among 1, 2, … attempts.
         generated: Generated tokens of one attempt.
         read_first: Tokens that one attempt reads.
-        read_more: Tokens that each further attempt at the same task reads: the observations after
-            the prompt, which all attempts share.
+        read_more: Tokens that each further attempt at the same task reads. The prompt is not read
+            again, because all attempts share it. Only the observations after the prompt count.
     """
 
-    solved: np.ndarray
+    accuracies: np.ndarray
     generated: float
     read_first: float
     read_more: float
+
+    @property
+    def max_attempts(self) -> int:
+        """The largest measured number of attempts."""
+        return len(self.accuracies)
 
     def tokens(self, n: float) -> dict[str, float]:
         """Generated and read tokens of n attempts, by name."""
         read = self.read_first + (n - 1) * self.read_more
         return {"generated": n * self.generated, "read": read}
 
-    def attempts_for(self, tokens: float) -> float:
+    def attempts_costing(self, tokens: float) -> float:
         """The number of attempts that generate and read this number of tokens.
 
-        The result may be a fraction, below 1, or beyond the end of the curve.
+        The result may be a fraction, below 1, or more than `max_attempts`.
 
-        >>> AttemptCurve(np.zeros((1, 1)), 10.0, 30.0, 0.0).attempts_for(70)
+        >>> AccuracyByAttempts(np.zeros((1, 1)), 10.0, 30.0, 0.0).attempts_costing(70)
         4.0
         """
         return 1 + (tokens - self.generated - self.read_first) / (self.generated + self.read_more)
 
-    def accuracy_at(self, n: float) -> np.ndarray:
+    def accuracies_at(self, n: float) -> np.ndarray:
         """Accuracy (tasks) of n attempts, interpolated linearly between whole numbers.
 
         Args:
-            n: Number of attempts; a number outside the curve counts as the nearest end.
+            n: Number of attempts; a number below 1 or above `max_attempts` counts as that bound.
         """
-        position = min(max(n, 1.0), float(len(self.solved))) - 1
+        position = min(max(n, 1.0), float(self.max_attempts)) - 1
         low = int(position)
-        high = min(low + 1, len(self.solved) - 1)
+        high = min(low + 1, self.max_attempts - 1)
         share = position - low
-        return (1 - share) * self.solved[low] + share * self.solved[high]
+        return (1 - share) * self.accuracies[low] + share * self.accuracies[high]
 
 
 def vote_curve(
     attempts: StrategyAttempts, success: Callable[[Rollout], bool], extract: Extractor
-) -> AttemptCurve:
+) -> AccuracyByAttempts:
     """The curve of `Vote(n, extract)`, computed from independent single attempts.
 
     Args:
-        attempts: Single attempts.
+        attempts: Single attempts; `attempts.rollouts[i][task]` is attempt i at a task.
         success: Decides whether a rollout solves its task.
         extract: Finds the answer in the text of a rollout.
     """
-    answers = [[extract(r.text) or None for r in row] for row in attempts.rollouts]
+    answers = [
+        [extract(rollout.text) or None for rollout in rollouts_of_attempt]
+        for rollouts_of_attempt in attempts.rollouts
+    ]
     return _curve(
         attempts, success, lambda task, order: _leaders([answers[i][task] for i in order])
     )
 
 
-def likeliest_curve(attempts: StrategyAttempts, success: Callable[[Rollout], bool]) -> AttemptCurve:
+def likeliest_curve(
+    attempts: StrategyAttempts, success: Callable[[Rollout], bool]
+) -> AccuracyByAttempts:
     """The curve of `BestOf(n, Likeliest())`, computed from independent single attempts."""
-    logp = [[mean_logp(Rollout(), r) for r in row] for row in attempts.rollouts]
+    logp = [
+        [mean_logp(before=Rollout(), candidate=rollout) for rollout in rollouts_of_attempt]
+        for rollouts_of_attempt in attempts.rollouts
+    ]
     return _curve(attempts, success, lambda task, order: _largest([logp[i][task] for i in order]))
 
 
@@ -87,7 +100,7 @@ def _curve(
     attempts: StrategyAttempts,
     success: Callable[[Rollout], bool],
     chosen: Callable[[int, Sequence[int]], Iterator[int]],
-) -> AttemptCurve:
+) -> AccuracyByAttempts:
     """The curve of a choice.
 
     Args:
@@ -96,19 +109,25 @@ def _curve(
         chosen: Returns, for a task and an order of its attempts, which position in the order is
             chosen among the first attempt, among the first two attempts, and so on.
     """
-    solved = attempts.solved(success)
-    num_attempts, num_tasks = solved.shape
-    sums = np.zeros_like(solved)
+    is_solved = attempts.solved(success)  # (attempts, tasks), 0.0 or 1.0
+    num_attempts, num_tasks = is_solved.shape
+    sums = np.zeros(is_solved.shape)
     orders = list(_orders(num_attempts))
     for task in range(num_tasks):
         for order in orders:
-            sums[:, task] += [solved[order[i], task] for i in chosen(task, order)]
-    tokens = attempts.tokens_per_answer
-    later = sum(
-        len(a.observation) for row in attempts.rollouts for r in row for _, a in r.turns[1:]
+            sums[:, task] += [is_solved[order[i], task] for i in chosen(task, order)]
+    num_later_observation_tokens = sum(
+        len(response.observation)
+        for rollouts_of_attempt in attempts.rollouts
+        for rollout in rollouts_of_attempt
+        for _, response in rollout.turns[1:]  # the first observation is the prompt
     )
-    return AttemptCurve(
-        sums / len(orders), tokens["generated"], tokens["read"], later / attempts.num_answers
+    tokens = attempts.tokens_per_attempt
+    return AccuracyByAttempts(
+        accuracies=sums / len(orders),
+        generated=tokens["generated"],
+        read_first=tokens["read"],
+        read_more=num_later_observation_tokens / attempts.num_attempts,
     )
 
 

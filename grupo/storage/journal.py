@@ -27,7 +27,7 @@ class DamagedJournal(Exception):
 
 
 @dataclass(frozen=True, eq=False)
-class JournalSnapshot:
+class JournalState:
     """The length and the checksums of a journal when a checkpoint is saved.
 
     Args:
@@ -81,9 +81,9 @@ class Journal:
         """Length in bytes; 0 if there is no file yet."""
         return self.path.stat().st_size if self.path.exists() else 0
 
-    def snapshot(self, step: int) -> JournalSnapshot:
-        """The snapshot of the journal after `step` steps."""
-        return JournalSnapshot(step, self.length(), self.checksums.copy())
+    def state(self, step: int) -> JournalState:
+        """The state of the journal after `step` steps."""
+        return JournalState(step, self.length(), self.checksums.copy())
 
     def fsync(self) -> None:
         """Make all lines and the file's name durable."""
@@ -92,55 +92,55 @@ class Journal:
         fsync_dir(self.path.parent, self.syscall)
 
     def verify(
-        self, snapshot: JournalSnapshot, on_bytes: Callable[[int], None] = lambda size: None
+        self, state: JournalState, on_bytes: Callable[[int], None] = lambda size: None
     ) -> None:
         """Check that the file begins with the lines of a checkpoint.
 
         Args:
-            snapshot: The snapshot of the journal in the checkpoint.
+            state: The state of the journal in the checkpoint.
             on_bytes: Receives the size of each block of lines once the block is verified.
 
         Raises:
             DamagedJournal: A line differs or is missing; the message has its number and step, or
                 the numbers of a block if several lines of it differ.
         """
-        if self.length() < snapshot.length:
-            problem = f"{self.length()} bytes are left of the {snapshot.length} that were written"
+        if self.length() < state.length:
+            problem = f"{self.length()} bytes are left of the {state.length} that were written"
             raise DamagedJournal(f"{self.path.name}: {problem}")
-        if not snapshot.length:
+        if not state.length:
             return
-        remaining = snapshot.length
+        remaining = state.length
         previous = b""
         with self.path.open("rb") as file:
-            for block, num_lines in enumerate(snapshot.checksums.block_lengths()):
+            for block, num_lines in enumerate(state.checksums.block_lengths()):
                 lines = _read_lines(file, num_lines, remaining)
-                if changed := _changed_lines(snapshot.checksums, block, lines):
+                if changed := _changed_lines(state.checksums, block, lines):
                     around = [previous, *lines, file.readline(JOURNAL_LINE.maximum)]
                     raise DamagedJournal(
-                        _damage_message(self.path, snapshot, block, changed, around)
+                        _damage_message(self.path, state, block, changed, around)
                     )
                 size = sum(map(len, lines))
                 remaining -= size
                 previous = lines[-1]
                 on_bytes(size)
         if remaining:
-            first = snapshot.checksums.num_lines + 1
+            first = state.checksums.num_lines + 1
             raise DamagedJournal(f"{self.path.name}, line {first}: {remaining} bytes too many")
 
-    def truncate(self, snapshot: JournalSnapshot) -> None:
+    def truncate(self, state: JournalState) -> None:
         """Truncate the file durably to its length at a checkpoint; later lines are lost."""
         with open_descriptor(self.path, _APPEND, self.syscall) as file:
             size = os.fstat(file).st_size
-            if snapshot.length and os.pread(file, 1, snapshot.length - 1) != b"\n":
+            if state.length and os.pread(file, 1, state.length - 1) != b"\n":
                 raise ConfigError(
                     f"{self.path} is {size} bytes long and cannot be truncated to"
-                    f" {snapshot.length}: no line ends there. It is another file than the recorded"
+                    f" {state.length}: no line ends there. It is another file than the recorded"
                     " one, or a part is lost."
                 )
-            self.syscall(os.ftruncate, file, snapshot.length)
+            self.syscall(os.ftruncate, file, state.length)
             self.syscall(os.fsync, file)
         fsync_dir(self.path.parent, self.syscall)
-        self.checksums = snapshot.checksums.copy()
+        self.checksums = state.checksums.copy()
 
     def read(self) -> tuple[list[Any], tuple[str, ...]]:
         """The records, and a note if the last line is torn and was left out.
@@ -210,22 +210,22 @@ def _is_record(line: bytes) -> bool:
 
 
 def _damage_message(
-    path: Path, snapshot: JournalSnapshot, block: int, changed: range, around: Sequence[bytes]
+    path: Path, state: JournalState, block: int, changed: range, around: Sequence[bytes]
 ) -> str:
     """The message about changed lines.
 
     Args:
         path: The journal.
-        snapshot: The snapshot of the journal in the checkpoint.
+        state: The state of the journal in the checkpoint.
         block: Number of the block.
         changed: Indices of the changed lines in the block.
         around: The line before the block, its lines, and the line after it.
     """
     start = LINES_PER_BLOCK * block
-    last = min(changed[-1], snapshot.checksums.num_lines - start - 1)
+    last = min(changed[-1], state.checksums.num_lines - start - 1)
     numbers = range(start + changed[0] + 1, start + last + 2)
     following = around[last + 2] if last + 2 < len(around) else b""
-    steps = _possible_steps(numbers, snapshot, around[changed[0]], following)
+    steps = _possible_steps(numbers, state, around[changed[0]], following)
     return (
         f"{path.name}, {_text_of_range('line', numbers)} ({_text_of_range('step', steps)}): its"
         " bytes are not those that were written"
@@ -233,19 +233,19 @@ def _damage_message(
 
 
 def _possible_steps(
-    numbers: range, snapshot: JournalSnapshot, previous: bytes, following: bytes
+    numbers: range, state: JournalState, previous: bytes, following: bytes
 ) -> range:
     """The steps that damaged lines may belong to, from the lines around them.
 
     The damage may lie in the step that a line itself names.
     """
-    if snapshot.checksums.num_lines == snapshot.step:  # one line for each step
+    if state.checksums.num_lines == state.step:  # one line for each step
         return numbers
     before = _STEP.match(previous)
     after = _STEP.match(following)
     first = int(before[1]) if before else 1
-    last = int(after[1]) if after else snapshot.step
-    return range(first, max(first, min(last, snapshot.step)) + 1)
+    last = int(after[1]) if after else state.step
+    return range(first, max(first, min(last, state.step)) + 1)
 
 
 def _text_of_range(unit: str, numbers: range) -> str:

@@ -1,11 +1,11 @@
-"""Evaluation on held-out tasks: how often they are solved, and how likely given answers are."""
+"""Evaluation on held-out tasks: how often they are solved, and how likely demonstrations are."""
 
 import asyncio
 from collections.abc import Sequence
 from dataclasses import replace
 
 from grupo.config.success import with_default_reward_term
-from grupo.config.supervised import evaluated_demonstration_sampler
+from grupo.config.supervised import sampler_for_demonstration_scores
 from grupo.core.interfaces import EnvSpec, open_env
 from grupo.core.types import Group, Task
 from grupo.distributed.base import Ranks
@@ -15,7 +15,7 @@ from grupo.rollouts.demonstration_scores import DemonstrationScores
 from grupo.rollouts.evaluate import EvalResult, evaluate
 from grupo.rollouts.samplers import GivenAnswerSampler
 from grupo.training.update.collate import collate
-from grupo.training.update.signals import evaluate_all
+from grupo.training.update.signals import signals_of_all_rows
 from grupo.util.event_loop import run_coroutine
 from grupo.util.rng import derive_key
 
@@ -44,7 +44,7 @@ def evaluate_held_out(
         key=derive_key(recipe.seed, "held-out"),
         ranks=ranks,
     )
-    if sampler := evaluated_demonstration_sampler(recipe):
+    if sampler := sampler_for_demonstration_scores(recipe):
         scores = demonstration_scores(policy, sampler, recipe.env, tasks, ranks)
         result = replace(result, demonstration_scores=scores)
     return result
@@ -61,8 +61,8 @@ def demonstration_scores(
 
     Args:
         policy: The policy, which is not changed.
-        sampler: Reads the demonstrations.
-        env: Returns the first observation, which a demonstration that is a text answers.
+        sampler: Reads the demonstrations of a task from its columns.
+        env: Returns the prompt, if a demonstration is an answer text without a prompt.
         tasks: The held-out tasks.
         ranks: The processes that share the rows; every rank returns the scores of all.
     """
@@ -75,20 +75,23 @@ def demonstration_scores(
         if not groups:
             continue
         batch = collate(groups, policy.encode)
-        signals = evaluate_all(policy, policy, batch, list(sums), ranks)
+        signals = signals_of_all_rows(
+            policy, signal_model=policy, batch=batch, names=list(sums), ranks=ranks
+        )
         for name in sums:
             sums[name] += signals[name][batch.mask].double().sum().item()
         num_tokens += int(batch.mask.sum())
     if not num_tokens:
         return None
-    return DemonstrationScores(-sums["logp"] / num_tokens, sums["top1"] / num_tokens, num_tokens)
+    nll, top1 = -sums["logp"] / num_tokens, sums["top1"] / num_tokens
+    return DemonstrationScores(nll, top1, num_tokens)
 
 
 def _read_demonstrations(
     policy: Policy, sampler: GivenAnswerSampler, env: EnvSpec, tasks: Sequence[Task]
 ) -> list[Group]:
     """The demonstrations of each task; rejected answers, with reward 0, are left out."""
-    actor = policy.actor(0)
+    actor = policy.actor(key=0)  # no random numbers are drawn
 
     async def read() -> list[Group]:
         opened_env = open_env(env)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from grupo.algo.optimizers.averaging import use_averaged_weights
-from grupo.config.staleness import split_max_staleness
+from grupo.config.staleness import staleness_limits
 from grupo.config.validate import env_warnings
 from grupo.config.validate_rewards import check_rewards_in_range
 from grupo.config.validate_tasks import load_tasks, task_notes
@@ -23,7 +23,7 @@ from grupo.recipe import Recipe
 from grupo.rollouts.evaluate import EvalResult
 from grupo.rollouts.history import History
 from grupo.rollouts.replay_buffer import ReplayBuffer
-from grupo.rollouts.task_history import StatisticStore
+from grupo.rollouts.statistic_store import StatisticStore
 from grupo.storage.fault_injection import kill_point
 from grupo.storage.segments import Segments, SegmentsInMemory
 from grupo.training.collect.async_rollouts import (
@@ -35,10 +35,10 @@ from grupo.training.collect.generation import StepGenerator
 from grupo.training.collect.groups import CollectedGroups
 from grupo.training.collect.tasks import select_usable_tasks
 from grupo.training.evaluation import evaluate_held_out
-from grupo.training.ranks import shard_policy, share_inference_servers
+from grupo.training.ranks import shard_policy, use_same_inference_servers
 from grupo.training.resume.state import State
 from grupo.training.resume.step_durations import StepDurations, UnrecordedDurations
-from grupo.training.stopping import measured_kl
+from grupo.training.stopping import kl_for_early_stopping
 from grupo.training.update import metrics
 from grupo.training.update.batch import BatchBuilder, must_recompute_old_logp
 from grupo.training.update.oom_retry import retry_on_oom
@@ -83,9 +83,10 @@ class Learner:
         recipe: Everything that the run chooses.
         ranks: The processes that train together.
         recipe_of_step: Returns the recipe of a step, by its number from 0; by default `recipe`.
-            When a run is resumed with a changed recipe, steps before the change are repeated with
-            the recipe that they had. The schedules, `max_steps` and `early_stopping` of a step are
-            read from its own recipe, and everything else from `recipe`.
+            A resumed run may repeat steps from before its recipe was changed. Such a step reads
+            its learning rates, the progress of schedules, `max_steps` and `early_stopping` from its
+            own recipe, and all other fields from `recipe`. This is safe, because a resume that
+            changes one of those is refused if the change would alter the result of a step.
         segments: The storage for the rollouts of the replay buffer; by default memory.
         step_durations: The seconds of each step. A step that is repeated after a resume keeps the
             seconds of its first execution, so that schedules and the end of the run stay the same.
@@ -127,10 +128,10 @@ class Learner:
         self.stopwatch = Stopwatch()
         self.step_messages: list[str] = []
         # the number of steps by which generation runs ahead of the updates
-        self.steps_ahead = split_max_staleness(recipe).steps_ahead
+        self.steps_ahead = staleness_limits(recipe).steps_ahead
         if self.steps_ahead:
             self.policy.generate_from_weight_copy()
-        share_inference_servers(self.policy, ranks)
+        use_same_inference_servers(self.policy, ranks)
 
     def _initial_state(self, segments: Segments, step_durations: StepDurations) -> State:
         """Attach the auxiliary heads and models to the policy, and return the run's first state.
@@ -152,8 +153,8 @@ class Learner:
             aux_models,
             self.tasks,
             history=History(
-                task_histories=StatisticStore(requires.task_statistics),
-                source_histories=StatisticStore(requires.source_statistics),
+                statistics_by_task=StatisticStore(requires.task_statistics),
+                statistics_by_source=StatisticStore(requires.source_statistics),
             ),
             replay_buffer=ReplayBuffer(capacity=requires.replay_buffer, segments=segments),
             ema_weights=recipe.ema.initial(policy.weights()) if recipe.ema else {},
@@ -200,8 +201,9 @@ class Learner:
         step_metrics["microbatch_tokens"] = float(self.policy.tokens_per_microbatch)
         # times differ between ranks, and schedules and controllers may read them
         step_metrics = broadcast_from_rank_0(self.ranks, step_metrics, Phase.STEP_ENDED)
-        kl = measured_kl(self.recipe_of_step(step).early_stopping, step_metrics)
-        # the state reads the controllers of a method; in `method`, numbers have replaced them
+        kl = kl_for_early_stopping(self.recipe_of_step(step).early_stopping, step_metrics)
+        # `recipe.method` still has the controllers, which name the metrics that the history keeps.
+        # In `method`, a number has replaced each controller.
         self.state.record_step(collected.sampled_groups, step_metrics, recipe.method, kl)
         kill_point("step/recorded")
         return TrainStepResult(collected, batch, step_metrics, signals, tuple(self.step_messages))
@@ -211,15 +213,16 @@ class Learner:
         stopwatch = Stopwatch()
         # first finish the rollouts that are generated ahead: the engine gets other weights
         self.rollout_queue.wait_all()
-        # the averages of an averaging optimizer are evaluated; the average of `recipe.ema` is not
+        # Evaluate at the averaged weights if an optimizer averages weights. The moving average of
+        # `recipe.ema` is only saved in checkpoints.
         optimizers = self.state.optimizers.values()
-        with use_averaged_weights(*optimizers), count_external_usage() as own_usage:
+        with use_averaged_weights(*optimizers), count_external_usage() as usage_of_rank:
             self.policy.sync_weights(self.policy.weight_sync.snapshot(), self.state.step)
             result = evaluate_held_out(self.recipe, self.policy, self.eval_tasks, self.ranks)
             self.policy.weight_sync.release_memory()  # of the inference engine
-        usage_of_ranks = exchange_json(self.ranks, own_usage, Phase.EVALUATION_ENDED)
+        usage_by_rank = exchange_json(self.ranks, usage_of_rank, Phase.EVALUATION_ENDED)
         seconds = broadcast_from_rank_0(self.ranks, stopwatch.elapsed, Phase.EVALUATION_ENDED)
-        self.state.record_evaluation(label, result, seconds, sum_counts(usage_of_ranks))
+        self.state.record_evaluation(label, result, seconds, sum_counts(usage_by_rank))
         kill_point("run/evaluated")
         return result
 
@@ -268,15 +271,17 @@ class Learner:
         if not self.steps_ahead:
             return generator.generate_now(method, history, initial, step, self.stopwatch)
         end = min(step + self.steps_ahead + 1, self.recipe_of_step(step).max_steps)
-        return generator.generate_ahead(method, history, initial, range(step, end), self.stopwatch)
+        return generator.take_generated_step(
+            method, history, initial, range(step, end), self.stopwatch
+        )
 
     def _batch_builder(self, method: Method) -> BatchBuilder:
         return BatchBuilder(
             method,
             self.policy,
             self.aux_models,
-            self.state.history.task_history,  # returns the entry of a task in `task_histories`
-            must_recompute_old_logp(self.recipe, self.state.sampler_mismatch),
+            self.state.history.statistics_of_task,
+            must_recompute_old_logp(self.recipe, self.state.sampler_logp_diff),
             self.ranks,
             self._run_forward_passes,
         )

@@ -49,7 +49,7 @@ def shard_policy(policy: Policy, ranks: Ranks) -> None:
         policy.shard(ranks.mesh(policy.device.type))
 
 
-def share_inference_servers(policy: Policy, ranks: Ranks) -> None:
+def use_same_inference_servers(policy: Policy, ranks: Ranks) -> None:
     """Let all ranks generate with the same inference servers, if the policy has any.
 
     Rank 0 sends its weights to the servers. The other ranks wait for this before they generate.

@@ -100,7 +100,7 @@ def _patience_reasons(limits: EarlyStopping, progress: StopInputs) -> Iterator[s
         )
 
 
-def measured_kl(limits: EarlyStopping, metrics: Mapping[str, float]) -> float:
+def kl_for_early_stopping(limits: EarlyStopping, metrics: Mapping[str, float]) -> float:
     """The KL divergence that `max_kl` limits; NaN if there is no limit or the step has no updates.
 
     Args:
@@ -120,7 +120,7 @@ def measured_kl(limits: EarlyStopping, metrics: Mapping[str, float]) -> float:
     return metrics.get(limits.kl_metric, math.nan)
 
 
-def saved_best_steps(recipe: Recipe, step: int, eval_scores: Mapping[str, Any]) -> list[int]:
+def best_steps_to_keep(recipe: Recipe, step: int, eval_scores: Mapping[str, Any]) -> list[int]:
     """The steps with the best evaluations, whose checkpoints are kept, best first.
 
     Args:
@@ -150,7 +150,7 @@ def run_summary(recipe: Recipe, step: int, data: Mapping[str, Any]) -> dict[str,
         "model": str(recipe.policy.model),
         "steps": step,
         "stop_reason": data["stop_reason"],
-        "best_steps": saved_best_steps(recipe, step, data["eval_scores"]),
+        "best_steps": best_steps_to_keep(recipe, step, data["eval_scores"]),
         "seconds": round(data["total_seconds"], 2),
         "tokens": data["generated_tokens"] + num_ahead,
         "ledger": {name: round(x, 3) for name, x in totals.items()},

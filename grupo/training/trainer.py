@@ -25,7 +25,7 @@ from grupo.training.resume.resumable import (
     release_loaded_models,
 )
 from grupo.training.resume.run_folder import CHECKPOINTS_FOLDER, RunFolder
-from grupo.training.stopping import run_summary, saved_best_steps, stop_reason
+from grupo.training.stopping import best_steps_to_keep, run_summary, stop_reason
 from grupo.training.update.records import response_records, rollout_records
 from grupo.util.errors import ConfigError
 
@@ -54,13 +54,14 @@ class Trainer:
         self.run_folder = run_folder
         self.lock = lock
         self.callback = callback if learner.ranks.rank == 0 else NullCallback()
+        # The recipe that the run has now. `run_folder.recipe_of_step` has that of earlier steps.
         self.recipe = learner.recipe
         self.policy = learner.policy
         self.state = learner.state
         self.has_reported_error = False
         self.ranks = learner.ranks  # `ranks.rank` is this process; rank 0 writes the files
-        # With several ranks, rank 0 writes the phase of each rank into this file. A run with one
-        # rank deletes the file of an earlier start with several ranks.
+        # With several ranks, rank 0 writes the phase of each rank into this file. With one rank,
+        # `start_rank_report` deletes the file, which an earlier start may have left.
         with explain_disk_errors("The run is not started"):
             self.ranks.start_rank_report(run_folder.folder / RANK_REPORT_FILE)
 
@@ -90,16 +91,17 @@ class Trainer:
     def restore(self) -> None:
         """Restore the newest complete checkpoint, if the run has one.
 
-        Rank 0 restores first. It also removes the lines of the steps after the checkpoint from the
-        run's journals. The other ranks wait for rank 0, because they read these files.
+        Rank 0 restores first. It also cuts the run's journals (files with a line for each step or
+        rollout) after the step of the checkpoint. The other ranks wait, because they read them.
         """
         if self.ranks.rank:
             exchange_json(self.ranks, None, Phase.CHECKPOINT_RESTORED)  # waits for rank 0
         with suppress(NoCheckpoint):
             self._restore_checkpoint()
         self._remove_old_segments()
-        if warning := self.state.step_durations.load():
-            self.callback.on_message(warning)
+        self.state.step_durations.load()
+        if damage_message := self.state.step_durations.damage_message:
+            self.callback.on_message(damage_message)
         if not self.ranks.rank:
             exchange_json(self.ranks, None, Phase.CHECKPOINT_RESTORED)  # the others go on
 
@@ -118,7 +120,7 @@ class Trainer:
                 " Its files were changed: put back a copy, or start a new run."
             ) from error
         if checkpoint.data["fingerprint"] != self.run_folder.recipe_fingerprint:
-            self.state.extend()  # the checkpoint is from before the run was extended
+            self.state.begin_extension()  # the checkpoint is from before the run was extended
 
     def summary(self) -> dict[str, Any]:
         """Return the contents of `summary.json`."""
@@ -137,7 +139,7 @@ class Trainer:
     def _step(self) -> None:
         with convert_to_rank_lost_error(self.ranks):
             result = self.learner.step()
-        step = self.state.step  # number of steps done; `recipe_of_step` counts from 0
+        step = self.state.step  # the number of this step, from 1; `recipe_of_step` counts from 0
         for message in result.messages:
             self.callback.on_message(message)
         if self._must_evaluate(self.run_folder.recipe_of_step(step - 1)):
@@ -161,7 +163,7 @@ class Trainer:
 
     def _log(self, step: int, result: TrainStepResult) -> None:
         if not self.run_folder.is_writer:
-            return  # building the records of tokens takes a tenth of the time of a short update
+            return  # `log` would write nothing, and building the records is slow
         sampled = result.collected.sampled_groups
         kept = result.collected.kept_groups
         num_logged = self.run_folder.recipe_of_step(step - 1).logged_groups
@@ -190,24 +192,25 @@ class Trainer:
     def _must_evaluate(self, recipe: Recipe) -> bool:
         """Whether the policy is evaluated now, after a step with this recipe.
 
-        A run evaluates its policy when it finishes. If the run was extended later, it may repeat
-        this step from an older checkpoint. It then evaluates the policy again, to the same scores.
+        If the run had ended at this step and was extended later, its final evaluation took place
+        here. A repetition of the step evaluates again, as a run without interruptions would.
         """
         step = self.state.step
         every = recipe.evaluation.every
         is_due = bool(every) and step % every == 0 and step < recipe.max_steps
-        earlier_recipes = self.run_folder.earlier_recipes
         return is_due or any(
-            earlier.finished and earlier.step == step for earlier in earlier_recipes
+            earlier.run_had_ended and earlier.replaced_at_step == step
+            for earlier in self.run_folder.earlier_recipes
         )
 
     def _stop_reason(self) -> str:
         if self.state.step < self.run_folder.extension_step:
-            return ""  # the checkpoint is older than the extension: first repeat the steps up to it
+            return ""  # the run went on after this step before, so a repetition must not end it
         return stop_reason(self.recipe, self.state.stop_inputs())
 
     def _best_steps(self) -> list[int]:
-        return saved_best_steps(self.recipe, self.state.step, self.state.eval_scores)
+        """The steps whose checkpoints are kept because of their evaluation scores."""
+        return best_steps_to_keep(self.recipe, self.state.step, self.state.eval_scores)
 
     def _save(self) -> None:
         check_same_weights(self.ranks, self.policy.replicated_weights())

@@ -40,6 +40,11 @@ def stratified_mean(strata: Strata) -> Interval:
     return Interval(float(value), float(low), float(high))
 
 
+def bootstrap_mean(values: Sequence[float] | np.ndarray) -> Interval:
+    """The mean with its bootstrap interval over the values, such as one per task."""
+    return stratified_mean([[float(value) for value in values]])
+
+
 def student_t_mean(values: Sequence[float]) -> Interval:
     """The mean with Student's t interval, which assumes normal values.
 

@@ -59,18 +59,18 @@ class KeptAttempts:
         strategy: TurnStrategy,
         *,
         name: str,
-        rounds: range,
+        attempt_indices: range,
         **options: Any,
     ) -> StrategyAttempts:
-        cell = f"{name} {rounds} {[task.key for task in tasks]} {options['key']}"
+        cell = f"{name} {attempt_indices} {[task.key for task in tasks]} {options['key']}"
         file = self.folder / f"{sha256(cell.encode()).hexdigest()[:16]}.json"
         if not file.exists():
             attempts = attempt_tasks(
-                policy, env, tasks, strategy, name=name, rounds=rounds, **options
+                policy, env, tasks, strategy, name=name, attempt_indices=attempt_indices, **options
             )
             self.folder.mkdir(parents=True, exist_ok=True)
             write_atomically(file, strict_json.to_json({"cell": cell, **_to_data(attempts)}))
-            print_line(f"{self.folder.name}: {name}, {attempts.num_answers} answers are kept")
+            print_line(f"{self.folder.name}: {name}, {attempts.num_attempts} answers are kept")
         return _from_data(strict_json.from_json(file.read_text()))
 
 

@@ -93,7 +93,7 @@ def result_data(name: str, attempts: StrategyAttempts) -> dict[str, Any]:
         "tasks": solved.size,
         "solved": int(solved.sum()),
         "failed": len(attempts.errors),
-        "tokens_per_answer": attempts.tokens_per_answer,
+        "tokens_per_answer": attempts.tokens_per_attempt,
         "usage": dict(attempts.usage),
     }
 
@@ -130,7 +130,7 @@ def main(
         values = {"examples": str(examples), "form": FORM, "extract": EXTRACT}
         for text in STRATEGIES:
             (strategy,) = parse_strategies([text.format(**values)]).values()
-            attempts = attempt_tasks(policy, env, tasks, strategy, rounds=range(1), key=0)
+            attempts = attempt_tasks(policy, env, tasks, strategy, attempt_indices=range(1), key=0)
             write(result_data(text, attempts))
             if text == SINGLE:
                 single = attempts.rollouts[0]

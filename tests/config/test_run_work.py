@@ -95,6 +95,19 @@ def test_an_evaluation_generates_a_greedy_and_sampled_answers_to_each_task():
     assert evaluation.tokens == 10 * 5 + 40 * 15
 
 
+def test_prompts_that_the_engine_cannot_hold_together_are_computed_twice(monkeypatch):
+    evaluation = Evaluation(attempts=3)
+    forward = 2 * (LAYERS * (10 * 5 + 40 * 15) + HEAD * 40 * 15)
+    monkeypatch.setattr(run_work, "max_context_tokens", lambda *args, on_cpu: 25)
+    assert work(evaluation=evaluation).time(FAST_MEMORY).evaluation == pytest.approx(
+        forward / 0.5e9
+    )
+    monkeypatch.setattr(run_work, "max_context_tokens", lambda *args, on_cpu: 24)
+    assert work(evaluation=evaluation).time(FAST_MEMORY).evaluation == pytest.approx(
+        (forward + 2 * LAYERS * 10 * 5) / 0.5e9
+    )
+
+
 @pytest.mark.parametrize(("every", "expected"), [(0, 2), (10, 4), (29, 3), (30, 2)])
 def test_evaluations_are_before_between_and_after_the_steps(every, expected):
     time = work(evaluation=Evaluation(attempts=3, every=every)).time(FAST_MEMORY)

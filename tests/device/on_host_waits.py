@@ -12,7 +12,7 @@ from grupo.methods.gvpo import gvpo
 from grupo.models.causal_lm import CausalLM
 from grupo.models.causal_policy import CausalPolicy
 from grupo.training.update.gradients import accumulate_gradients
-from grupo.training.update.signals import evaluate_all
+from grupo.training.update.signals import signals_of_all_rows
 from tests.helpers import tiny_lm
 from tests.helpers.fast_cases import fast_cases
 from tests.helpers.simulated_cuda.host_waits import HostWaits
@@ -100,6 +100,6 @@ def test_signals_of_all_rows_are_read_with_one_wait(llama):
     policy = make_policy(llama, tokens_per_microbatch=100)
     batch = tiny_lm.answer_batch(policy)
     with HostWaits() as waits:
-        evaluate_all(policy, policy, batch, ["logp"])
+        signals_of_all_rows(policy, policy, batch, ["logp"])
     assert waits.count == 1, waits.lines
     assert not waits.copy_lines, waits.copy_lines

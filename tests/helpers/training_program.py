@@ -27,7 +27,7 @@ import torch
 from grupo.models import devices, loading
 from grupo.pipeline import resume_pipeline, run_pipeline
 from grupo.rollouts.demonstration_buffer import DemonstrationBuffer
-from grupo.rollouts.task_history import StatisticStore
+from grupo.rollouts.statistic_store import StatisticStore
 from grupo.storage import fault_injection
 from grupo.storage.syscalls import SyscallHook, direct_call
 from grupo.training.callbacks import NullCallback
@@ -73,10 +73,12 @@ def corruptions(state: State) -> Mapping[str, Callable[[], Any]]:
         "optimizer": state.optimizers["optimizer"].state.clear,
         "curriculum": lambda: setattr(history, "num_tasks_drawn", 0),
         "task history": lambda: setattr(
-            history, "task_histories", StatisticStore(history.task_histories.statistics)
+            history, "statistics_by_task", StatisticStore(history.statistics_by_task.statistics)
         ),
         "source history": lambda: setattr(
-            history, "source_histories", StatisticStore(history.source_histories.statistics)
+            history,
+            "statistics_by_source",
+            StatisticStore(history.statistics_by_source.statistics),
         ),
         "replays": history.replay_rollouts.clear,
         "demonstrations": lambda: setattr(history, "demonstrations", DemonstrationBuffer()),

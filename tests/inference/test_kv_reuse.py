@@ -1,5 +1,7 @@
 """Cached prefixes are not computed again, and the replies do not change."""
 
+from dataclasses import replace
+
 import pytest
 
 from grupo.inference.base import Reply, Request, generate_all
@@ -142,6 +144,53 @@ def test_small_prefix_cache_costs_time_but_changes_no_reply(policy: CausalPolicy
         turns(engine_of(policy, max_new_tokens=6), 4, FIRST_REQUESTS)
     slower = sum(prefills(calls)) > sum(prefills(calls_with_large_cache))
     assert slower == (capacity < 300)
+
+
+def numbered(count: int, sampling: Sampling = Sampling()) -> list[Request]:
+    """Requests with different prompts of as many tokens."""
+    prompts = [f"{number:03} is a number" for number in range(count)]
+    return [replace(request_for(text, i), sampling=sampling) for i, text in enumerate(prompts)]
+
+
+PROMPT_LENGTH = len("000 is a number")
+
+
+@pytest.mark.parametrize(("capacity", "is_kept"), [(60, True), (30, False)])
+def test_a_full_cache_is_kept_for_a_call_that_reads_half_of_it(policy, capacity, is_kept):
+    engine = engine_of(policy, cache_capacity=capacity, max_new_tokens=2)
+    with record_model_calls(policy) as first_calls:
+        generate_all(engine, numbered(5, Sampling(top_k=1)))
+    assert 60 < engine.prefix_cache.size <= 5 * PROMPT_LENGTH + 5
+    with record_model_calls(policy) as calls:
+        replies = generate_all(engine, numbered(5))
+    assert sum(prefills(calls)) == (5 if is_kept else sum(prefills(first_calls)))
+    assert_same_replies(replies, generate_separately(policy, numbered(5), max_new_tokens=2))
+
+
+def test_a_full_cache_is_cleared_for_a_call_with_other_prompts(policy: CausalPolicy):
+    engine = engine_of(policy, cache_capacity=60, max_new_tokens=2)
+    generate_all(engine, numbered(5))
+    generate_all(engine, [request_for("Hello", 1)])
+    assert engine.prefix_cache.size < 10
+
+
+def test_an_evaluation_of_many_prompts_holds_few_of_them(policy: CausalPolicy):
+    requests = numbered(40)
+    lengths = []
+    for trained_on in (True, False):
+        engine = engine_of(policy, cache_capacity=60, max_new_tokens=2, max_context_tokens=60)
+        engine = replace(engine, trained_on=trained_on)
+        longest = 0
+        replies = dict[int, Reply]()
+        for index, reply in engine(requests):
+            replies[index] = reply
+            longest = max(longest, engine.prefix_cache.size)
+        lengths.append(longest)
+        expected = generate_separately(policy, requests, max_new_tokens=2)
+        assert_same_replies([replies[i] for i in range(40)], expected)
+    trained, evaluated = lengths
+    assert trained > 400
+    assert evaluated <= 2 * 60 + 60
 
 
 @pytest.mark.slow

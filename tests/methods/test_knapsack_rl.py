@@ -12,7 +12,7 @@ from grupo.core.types import Group, Rollout, Task
 from grupo.methods.knapsack_rl import knapsack_rl
 from grupo.rollouts.curricula import CurriculumRequest, Knapsack, ShuffledTasks, task_gain
 from grupo.rollouts.history import History
-from grupo.rollouts.task_history import StatisticStore
+from grupo.rollouts.statistic_store import StatisticStore
 from grupo.util.errors import ConfigError
 
 
@@ -69,7 +69,7 @@ def test_maximum_allocation_is_respected():
 def test_success_rates_come_from_last_group():
     knapsack = Knapsack(ShuffledTasks(), 8)
     tasks = [Task("a", ""), Task("b", "")]
-    history = History(task_histories=StatisticStore(knapsack.requires.task_statistics))
+    history = History(statistics_by_task=StatisticStore(knapsack.requires.task_statistics))
     for step, right in enumerate((4, 1)):
         rewards = (1.0,) * right + (0.0,) * (10 - right)
         history.append_groups(step, [Group(tasks[0], tuple(Rollout(reward=r) for r in rewards))])

@@ -70,7 +70,7 @@ class AccuracyEnv:
         return [RewardResult(float(i < correct)) for i in range(len(rollouts))]
 
 
-def filter_step(accuracies, num_groups):
+def select_groups_of_step(accuracies, num_groups):
     """The accuracies of the groups of a step, and the number of groups that were generated."""
     tasks = [Task(str(i), "?", p) for i, p in enumerate(accuracies)]
     env = AccuracyEnv()
@@ -82,10 +82,10 @@ def filter_step(accuracies, num_groups):
 
 
 def test_a_step_has_exactly_n_groups():
-    medium, generated = filter_step([0.0, 0.5] * 30, 4)
+    medium, generated = select_groups_of_step([0.0, 0.5] * 30, 4)
     assert medium == [0.5] * 4
     assert 4 < generated <= 3 * 4
-    closest, generated = filter_step([0.0, 0.1, 0.95, 1.0] * 3, 4)
+    closest, generated = select_groups_of_step([0.0, 0.1, 0.95, 1.0] * 3, 4)
     assert generated == 3 * 4  # all rounds, and all tasks once
     assert closest == [0.1, 0.1, 0.1, 0.95]
 

@@ -18,7 +18,7 @@ from grupo.methods.prs_vspo import (
 )
 from grupo.rollouts.curricula import CurriculumRequest, ShuffledTasks
 from grupo.rollouts.history import History
-from grupo.rollouts.task_history import StatisticStore
+from grupo.rollouts.statistic_store import StatisticStore
 from grupo.testing.batches import make_batch
 from grupo.testing.smoke.run import echo_recipe
 from grupo.training.learner import Learner
@@ -39,7 +39,7 @@ def group_of(name: str, rewards=None) -> Group:
 
 
 def request(num_tasks: int, *, round_index: int = 1, seed: int = 0, groups=(), history=None):
-    history = history or History(task_histories=StatisticStore((LatestRewards(),)))
+    history = history or History(statistics_by_task=StatisticStore((LatestRewards(),)))
     return CurriculumRequest(TASKS, history, num_tasks, seed, round_index, tuple(groups))
 
 
@@ -54,7 +54,7 @@ def test_the_value_is_greatest_at_a_success_rate_of_a_quarter():
 
 
 def test_the_value_is_that_of_the_latest_group():
-    history = History(task_histories=StatisticStore((LatestRewards(),)))
+    history = History(statistics_by_task=StatisticStore((LatestRewards(),)))
     history.append_groups(0, [group_of("half"), group_of("rarely", (1.0, 1.0, 1.0, 0.0))])
     values = REFILL.values(request(1, groups=[group_of("rarely")], history=history))
     assert values == pytest.approx([0.0, 0.75 * sqrt(3) / 4, 0.25, 0.0, 0.0, 0.0])

@@ -12,7 +12,7 @@ from grupo.methods.sage_self_hint import sage_self_hint
 from grupo.rollouts.history import History
 from grupo.rollouts.samplers import AtHintLevel, GroupSampler, HintLevel
 from grupo.rollouts.samplers.leveled_hints import LEVELS
-from grupo.rollouts.task_history import StatisticStore
+from grupo.rollouts.statistic_store import StatisticStore
 from grupo.training.collect.groups import _with_history
 from grupo.util.errors import ConfigError
 
@@ -97,7 +97,7 @@ def test_light_variant_generates_one_group_at_the_level_of_the_history():
     sampler = AtHintLevel(GroupSampler(2))
     statistics = Method(sampler=sampler).requires.task_statistics
     assert statistics == (HintLevel(),)
-    history = History(task_histories=StatisticStore(statistics))
+    history = History(statistics_by_task=StatisticStore(statistics))
     failed = Group(TASK, (Rollout(reward=0.0),) * 2)
     for level in (0, 1, 2):
         task = _with_history(TASK, history, Method(sampler=sampler))

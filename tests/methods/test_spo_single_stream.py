@@ -10,7 +10,7 @@ from grupo.core.types import Group, Rollout, Task
 from grupo.methods.spo_single_stream import spo_single_stream
 from grupo.rollouts.curricula import BetaCounts, CurriculumRequest, UncertaintyWeighted, beta_mean
 from grupo.rollouts.history import History
-from grupo.rollouts.task_history import StatisticStore
+from grupo.rollouts.statistic_store import StatisticStore
 from grupo.testing.batches import make_batch
 
 
@@ -55,7 +55,7 @@ def curriculum_request(history, wanted, count=10, seed=0, round=0):
 
 
 def test_tasks_are_not_repeated_within_step():
-    history = History(task_histories=StatisticStore((BetaCounts(0.875),)))
+    history = History(statistics_by_task=StatisticStore((BetaCounts(0.875),)))
     chosen = UncertaintyWeighted(0.875)(curriculum_request(history, 10))
     assert sorted(int(task.key) for task in chosen) == list(range(10))
     assert UncertaintyWeighted(0.875)(curriculum_request(History(), 3, round=1)) == []
@@ -63,7 +63,7 @@ def test_tasks_are_not_repeated_within_step():
 
 def test_uncertain_tasks_are_sampled_more_often():
     # task 0 always pays: v is near 1 after 60 times, its weight near 0.05; the other's 0.55
-    history = History(task_histories=StatisticStore((BetaCounts(0.875),)))
+    history = History(statistics_by_task=StatisticStore((BetaCounts(0.875),)))
     history.append_groups(0, [Group(Task("0", ""), (Rollout(reward=1.0),) * 60)])
     first = 0
     for drawn_before in range(400):

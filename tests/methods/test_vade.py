@@ -9,7 +9,7 @@ from grupo.core.types import Group, Rollout, Task
 from grupo.methods.vade import vade
 from grupo.rollouts.curricula import CurriculumRequest, Thompson, next_tasks, task_gain
 from grupo.rollouts.history import History
-from grupo.rollouts.task_history import StatisticStore
+from grupo.rollouts.statistic_store import StatisticStore
 
 STATISTICS = vade().requires.task_statistics
 TWO_OF_EIGHT = (1.0, 1.0, *[0.0] * 6)

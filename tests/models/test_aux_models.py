@@ -113,7 +113,7 @@ def test_prompt_override_evaluates_the_same_responses_after_another_prompt(llama
     aux_models = policy.attach_aux_models(
         ["logp@hinted"], ReferenceUpdate(), [AuxModel("hinted", prompt_override=hint)]
     )
-    batch = replace(batch, inputs={**batch.inputs, **aux_models.encode_reprompted(policy, groups)})
+    batch = replace(batch, inputs={**batch.inputs, **aux_models.encode_own_prompts(policy, groups)})
     reprompted = aux_models.signal_models["hinted"].signals(batch).logp
     own = policy.signals(batch).logp
     prompt = policy.encode_observation(Rollout(), f"Hint! {PROMPTS[1]}")

@@ -192,7 +192,7 @@ def test_each_policy_has_its_reference_and_prompt_override(spec, lora):
     rollouts = generate(policy)
     groups = [Group(Task("0", QUESTION), tuple(rollouts))]
     batch = batch_of(policy, rollouts)
-    reprompted = aux_models.encode_reprompted(policy, groups)
+    reprompted = aux_models.encode_own_prompts(policy, groups)
     batch = replace(batch, inputs={**batch.inputs, **reprompted})
     with torch.no_grad():
         before = add_signals(policy, aux_models.signal_models, batch, required).signals

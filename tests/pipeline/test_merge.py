@@ -60,8 +60,8 @@ def test_other_shapes_are_refused_by_name(other, message):
     ("shares", "allowed"),
     [
         ({"a": 0.5, "b": 0.6}, r"shares that sum to 1; these sum to 1\.1\."),
-        ({"a": 1.0}, "two or more different stages"),
-        ((("a", 0.5), ("a", 0.5)), "two or more different stages"),
+        ({"a": 1.0}, "two or more different references"),
+        ((("a", 0.5), ("a", 0.5)), "two or more different references"),
         ({"a": math.nan, "b": 1.0}, "shares by stage"),
         ({"a": "0.5", "b": 0.5}, "shares by stage"),
         ("a", "shares by stage"),

@@ -51,8 +51,14 @@ def test_more_stages_or_rounds_than_the_limits_are_refused_at_once(recipe):
 @pytest.mark.parametrize(
     ("stages", "message"),
     [
-        ([("sft", None), ("sft", None)], "two stages are called 'sft'. Allowed: each name once."),
-        ([("a-b", None), ("a_b", None)], "two stages are called 'a_b'. Allowed: each name once."),
+        (
+            [("sft", None), ("sft", None)],
+            "two stages are called 'sft'. Allowed: each name once, where",
+        ),
+        (
+            [("a-b", None), ("a_b", None)],
+            "two stages are called 'a_b'. Allowed: each name once, where",
+        ),
         ([("a/b", None)], "'a/b'. Allowed as a name: letters, digits, _ and -"),
         ([("..", None)], "'..'. Allowed as a name"),
         ([("policy", None)], "'policy'. Allowed as a name: .* of a field of Recipe or Pipeline."),

@@ -92,7 +92,7 @@ def test_parts_that_are_solved_make_the_working_of_the_whole(recipe):
     solution = TASK.columns["solution"].split("is ")[0]
     assert prompt.task.prompt == append_text(TASK.prompt, HINT_PREFIX + solution)
     assert [len(part.split()) for part in actor.prompts] == [4, 4, 4]
-    assert len(prompt.stream_labels) == 8
+    assert len(prompt.rng_labels) == 8
 
 
 def test_a_sum_whose_parts_lack_additions_is_not_asked_again(recipe):

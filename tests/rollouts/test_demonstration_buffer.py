@@ -124,7 +124,7 @@ def test_examples_stand_before_the_prompt_and_the_instruction_behind_it():
 
     (prompt,) = asked(SolvedExamples(1))
     assert prompt.task.prompt == "1 + 1 = 2\n\n1 + 2 ="
-    assert prompt.stream_labels == (("exemplified", 0), ("exemplified", 1))
+    assert prompt.rng_labels == (("exemplified", 0), ("exemplified", 1))
     (prompt,) = asked(SolvedExamples(2, "{prompt}{answer}\n", " Split it."))
     assert prompt.task.prompt == "1 + 1 = 2\n2 + 2 = 4\n1 + 2 = Split it."
     bare = Group(Task("k", "1 + 2 ="), group.rollouts)

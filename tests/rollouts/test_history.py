@@ -12,7 +12,7 @@ from grupo.core.kept_rollouts import BestAndWorst
 from grupo.core.task_statistic import TaskStatistic
 from grupo.core.types import Group, Response, Rollout, Seat, Task
 from grupo.rollouts.history import History
-from grupo.rollouts.task_history import StatisticStore
+from grupo.rollouts.statistic_store import StatisticStore
 from grupo.storage import strict_json
 from grupo.util.errors import ConfigError
 
@@ -50,11 +50,11 @@ STATISTICS = (Total(), LastGroup())
 
 
 def empty_history(*statistics: TaskStatistic) -> History:
-    return History(task_histories=StatisticStore(statistics or STATISTICS))
+    return History(statistics_by_task=StatisticStore(statistics or STATISTICS))
 
 
 def states(history: History, task: Task) -> list[tuple[float, ...]]:
-    return [history.task_history(task).state(statistic) for statistic in STATISTICS]
+    return [history.statistics_of_task(task).state(statistic) for statistic in STATISTICS]
 
 
 def group(task: Task, *rewards: float) -> Group:
@@ -67,7 +67,7 @@ def restored(history: History) -> History:
     """The history after storage and loading."""
     text = strict_json.to_exact_json(history.to_data())
     data = strict_json.from_exact_json(text)
-    statistics = history.task_histories.statistics, history.source_histories.statistics
+    statistics = history.statistics_by_task.statistics, history.statistics_by_source.statistics
     return History.from_data(data, history.tensors(), *statistics)
 
 
@@ -92,7 +92,7 @@ def test_failed_rollouts_are_left_out():
         0, [group(SUM, 1.0, nan, 0.5), group(RIDDLE, nan, nan), Group(RIDDLE, ())]
     )
     assert states(history, SUM) == [(1.5,), (0.0, 2.0, 0.0)]
-    assert list(history.task_histories) == ["sum"]
+    assert list(history.statistics_by_task) == ["sum"]
 
 
 def test_statistics_read_reward_terms_and_absent_ones_are_zero():
@@ -112,10 +112,10 @@ def test_a_stored_state_equals_the_statistic_over_all_groups():
 
 def test_reading_a_statistic_that_no_component_declares_is_an_error_at_the_first_task():
     history = empty_history(Total())
-    assert history.task_history(SUM).state(Total()) == (0.0,)
+    assert history.statistics_of_task(SUM).state(Total()) == (0.0,)
     for statistic in (LastGroup(), Total(2.0)):
         with pytest.raises(ConfigError, match="does not declare it: requires = Requires"):
-            history.task_history(SUM).state(statistic)
+            history.statistics_of_task(SUM).state(statistic)
 
 
 @component
@@ -139,7 +139,7 @@ def test_a_state_of_another_size_is_an_error():
 def test_without_statistics_nothing_is_stored():
     history = History()
     history.append_groups(0, [group(SUM, 1.0)])
-    assert (len(history.task_histories), history.num_steps) == (0, 1)
+    assert (len(history.statistics_by_task), history.num_steps) == (0, 1)
     assert restored(history) == history
 
 
@@ -151,7 +151,7 @@ def test_a_restored_history_is_equal_and_has_the_same_order():
     back = restored(history)
     assert back == history
     assert back.num_tasks_drawn == 7
-    assert list(back.task_histories) == ["riddle", "sum"]
+    assert list(back.statistics_by_task) == ["riddle", "sum"]
 
 
 def test_metrics_are_restored():
@@ -165,7 +165,7 @@ def test_metrics_are_restored():
 
 
 def test_groups_of_all_tasks_of_a_source_are_folded_together():
-    history = History(source_histories=StatisticStore(STATISTICS))
+    history = History(statistics_by_source=StatisticStore(STATISTICS))
     sums, riddles = (
         (Task(name, "", source="sums") for name in "ab"),
         Task("c", "", source="riddles"),
@@ -175,21 +175,21 @@ def test_groups_of_all_tasks_of_a_source_are_folded_together():
     back = restored(history)
     assert back == history == history.copy()
     for kept in (history, back):
-        assert [kept.source_history("sums").state(statistic) for statistic in STATISTICS] == [
+        assert [kept.statistics_of_source("sums").state(statistic) for statistic in STATISTICS] == [
             (3.0,),
             (2, 2, 0),
         ]
-        assert kept.source_history("riddles").state(Total()) == (0.25,)
-        assert kept.source_history("").state(Total()) == (0.0,)
-        assert len(kept.task_histories) == 0
+        assert kept.statistics_of_source("riddles").state(Total()) == (0.25,)
+        assert kept.statistics_of_source("").state(Total()) == (0.0,)
+        assert len(kept.statistics_by_task) == 0
 
 
 def test_a_copy_of_source_histories_does_not_change():
-    history = History(source_histories=StatisticStore((Total(),)))
+    history = History(statistics_by_source=StatisticStore((Total(),)))
     copy = history.copy()
     history.append_groups(0, [group(SUM, 1.0)])
-    assert copy.source_history("").state(Total()) == (0.0,)
-    assert history.source_history("").state(Total()) == (1.0,)
+    assert copy.statistics_of_source("").state(Total()) == (0.0,)
+    assert history.statistics_of_source("").state(Total()) == (1.0,)
 
 
 def numbered_group(*rewards: float) -> list[Group]:
@@ -235,7 +235,7 @@ def test_replays_of_the_least_recently_drawn_task_are_dropped_first(monkeypatch)
             step, [Group(task, (Rollout(reward=1.0),))], replay_rules=[BestAndWorst(1)]
         )
     assert list(history.replay_rollouts) == ["a", "c"]
-    assert set(history.task_histories) == {"a", "b", "c"}  # their rewards are kept
+    assert set(history.statistics_by_task) == {"a", "b", "c"}  # their rewards are kept
 
 
 def test_replay_rollouts_are_restored_completely():
@@ -265,8 +265,8 @@ def test_a_copy_does_not_change_when_the_history_is_appended_to():
     history.append_groups(1, [group(SUM, 0.25), group(RIDDLE, 0.25)])
     assert states(copy, SUM) == [(1.5,), (0.0, 1.0, 0.0)]
     assert states(copy, RIDDLE) == [(0.0,), (-1.0, 0.0, 0.0)]
-    assert list(copy.task_histories) == ["sum"]
-    assert (len(copy.task_histories), len(history.task_histories)) == (1, 2)
+    assert list(copy.statistics_by_task) == ["sum"]
+    assert (len(copy.statistics_by_task), len(history.statistics_by_task)) == (1, 2)
     assert states(history, SUM) == [(1.75,), (1.0, 1.0, 0.0)]
 
 

@@ -45,31 +45,33 @@ def is_b(rollout: Rollout) -> bool:
 
 def test_the_vote_curve_begins_with_pass_at_1_and_ends_with_the_vote_of_all():
     curve = vote_curve(attempts_with("b", "b", "b", "a", "c"), is_b, whole_text)
-    assert curve.solved[0, 0] == pytest.approx(3 / 5)
+    assert curve.accuracies[0, 0] == pytest.approx(3 / 5)
     # of three attempts two or three are "b", or one is and comes first
     two_or_more = (comb(3, 2) * 2 + 1) / comb(5, 3)
     one_first = 3 * comb(2, 2) / comb(5, 3) / 3
-    assert curve.solved[2, 0] == pytest.approx(two_or_more + one_first, abs=0.05)
-    assert curve.solved[4, 0] == 1
+    assert curve.accuracies[2, 0] == pytest.approx(two_or_more + one_first, abs=0.05)
+    assert curve.accuracies[4, 0] == 1
 
 
 def test_attempts_without_an_answer_do_not_vote():
     curve = vote_curve(attempts_with("", "", "b"), is_b, whole_text)
-    assert curve.solved[:, 0].tolist() == pytest.approx([1 / 3, 2 / 3, 1])
+    assert curve.accuracies[:, 0].tolist() == pytest.approx([1 / 3, 2 / 3, 1])
 
 
 def test_the_likeliest_of_all_attempts_is_the_shortest():
     curve = likeliest_curve(attempts_with("b", "aaa", "aa"), is_b)
-    assert curve.solved[:, 0].tolist() == pytest.approx([1 / 3, 2 / 3, 1])
+    assert curve.accuracies[:, 0].tolist() == pytest.approx([1 / 3, 2 / 3, 1])
 
 
 def test_attempts_share_the_prompt_and_are_mixed_between_two_numbers():
     curve = vote_curve(attempts_with("b", "b", "a"), is_b, whole_text)
     assert curve.tokens(3) == {"generated": 6, "read": 10}
-    assert curve.attempts_for(2 * 2.5 + 10) == 2.5
-    assert curve.accuracy_at(2.5) == pytest.approx((curve.solved[1] + curve.solved[2]) / 2)
-    assert curve.accuracy_at(0.5) == curve.solved[0]
-    assert curve.accuracy_at(9) == curve.solved[2]
+    assert curve.attempts_costing(2 * 2.5 + 10) == 2.5
+    assert curve.accuracies_at(2.5) == pytest.approx(
+        (curve.accuracies[1] + curve.accuracies[2]) / 2
+    )
+    assert curve.accuracies_at(0.5) == curve.accuracies[0]
+    assert curve.accuracies_at(9) == curve.accuracies[2]
 
 
 @pytest.fixture(scope="module")
@@ -81,7 +83,7 @@ def policy(tmp_path_factory):
 
 
 def attempt(policy, strategy, rounds=2, tasks=TASKS):
-    return attempt_tasks(policy, Once(), tasks, strategy, rounds=range(rounds), key=1)
+    return attempt_tasks(policy, Once(), tasks, strategy, attempt_indices=range(rounds), key=1)
 
 
 def test_a_prompt_is_read_once_for_all_attempts_at_an_answer(policy):
@@ -137,9 +139,11 @@ def test_a_comparison_pairs_strategies_by_task(policy):
     single, vote, revised = comparison.strategies
     assert single.difference_to_first is None
     assert single.at_equal_tokens is None
-    assert vote.difference_to_first.value == pytest.approx(vote.solved.value - single.solved.value)
+    assert vote.difference_to_first.value == pytest.approx(
+        vote.accuracy.value - single.accuracy.value
+    )
     equal = revised.at_equal_tokens
-    assert equal.difference.value == pytest.approx(revised.solved.value - equal.baseline)
+    assert equal.difference.value == pytest.approx(revised.accuracy.value - equal.baseline)
     tokens = comparison.votes[0].tokens
     spent = tokens["read"] + equal.attempts * tokens["generated"]
     assert equal.is_clamped or spent == pytest.approx(revised.all_tokens, rel=0.2)
@@ -166,7 +170,7 @@ BROKEN_ENV = SingleTurn((RewardTerm("r", broken_reward),))
 
 
 def test_failed_attempts_are_counted_and_not_solved(policy):
-    run = attempt_tasks(policy, BROKEN_ENV, TASKS, single_response, rounds=range(1), key=1)
+    run = attempt_tasks(policy, BROKEN_ENV, TASKS, single_response, attempt_indices=range(1), key=1)
     assert len(run.errors) == 3
     assert run.solved(is_b).sum() == 0
 
@@ -190,9 +194,9 @@ def test_the_frontier_has_the_results_that_no_cheaper_one_reaches(policy):
     comparison = compare(policy, {"single": single_response, "Vote(2)": Vote(2)})
     results = (*comparison.strategies, *comparison.votes)
     kept = frontier(results)
-    values = [result.solved.value for result in kept]
+    values = [result.accuracy.value for result in kept]
     assert values == sorted(set(values))
-    assert max(result.solved.value for result in results) == values[-1]
+    assert max(result.accuracy.value for result in results) == values[-1]
 
 
 @pytest.mark.parametrize(

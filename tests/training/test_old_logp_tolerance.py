@@ -50,7 +50,7 @@ def test_log_probabilities_are_recomputed_above_the_tolerance(
     recipe = base(str(save_model(tmp_path)))
     policy = CausalLM(recipe.policy.model, dtype=dtype, max_new_tokens=6, device="cpu")
     learner = Learner(recipe.replace(policy=policy, old_logp_tolerance=tolerance))
-    learner.state.sampler_mismatch = mismatch
+    learner.state.sampler_logp_diff = mismatch
     with scored_batches(learner.policy) as rows:
         learner.step()
     assert bool(rows) == is_recomputed

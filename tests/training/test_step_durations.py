@@ -20,7 +20,8 @@ def path(tmp_path: Path) -> Path:
 
 def test_a_step_that_runs_again_counts_its_first_seconds(path):
     durations = RecordedDurations(path)
-    assert durations.load() == ""
+    durations.load()
+    assert durations.damage_message == ""
     assert [durations.duration_of_first_execution(step, 9.0) for step in (2, 3, 4)] == [
         0.2,
         0.3,
@@ -30,7 +31,9 @@ def test_a_step_that_runs_again_counts_its_first_seconds(path):
 
 
 def test_a_run_without_recorded_seconds_has_no_file(tmp_path):
-    assert RecordedDurations(tmp_path / "clock.jsonl").load() == ""
+    durations = RecordedDurations(tmp_path / "clock.jsonl")
+    durations.load()
+    assert durations.damage_message == ""
     assert not (tmp_path / "clock.jsonl").exists()
 
 
@@ -38,7 +41,8 @@ def test_a_torn_last_line_is_removed(path):
     whole = path.read_bytes()
     path.write_bytes(whole[:-3])
     durations = RecordedDurations(path)
-    assert durations.load() == ""
+    durations.load()
+    assert durations.damage_message == ""
     assert durations.duration_of_first_execution(3, 0.3) == 0.3
     assert path.read_bytes() == whole
 
@@ -58,7 +62,8 @@ def test_times_from_a_damaged_line_on_are_measured_anew(path):
     content = path.read_bytes()
     path.write_bytes(content.replace(b'"step": 2', b'"step": 7'))
     durations = RecordedDurations(path)
-    assert durations.load() == (
+    durations.load()
+    assert durations.damage_message == (
         "clock.jsonl, line 2 (step 2): its bytes are not those that were written; schedules and the"
         " end of the run count new times from there on"
     )

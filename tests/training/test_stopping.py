@@ -18,7 +18,7 @@ from grupo.storage.keep import KeepCheckpoints
 from grupo.tasks import ReasoningGym
 from grupo.testing.smoke.run import echo_recipe
 from grupo.training.start import create_trainer, reopen_trainer
-from grupo.training.stopping import StopInputs, measured_kl, stop_reason
+from grupo.training.stopping import StopInputs, kl_for_early_stopping, stop_reason
 from grupo.util.errors import ConfigError
 
 RECIPE = Recipe(
@@ -94,11 +94,11 @@ def test_a_run_continues_with_a_kl_at_its_limit_or_not_measured():
 
 def test_the_kl_of_a_step_is_that_of_its_metric():
     limits = EarlyStopping(max_kl=0.5, kl_metric="update/kl_old")
-    assert measured_kl(limits, {"loss": 1.0, "update/kl_old": 0.25}) == 0.25
-    assert math.isnan(measured_kl(limits, {}))  # a step without updates
-    assert math.isnan(measured_kl(EarlyStopping(), {"loss": 1.0, "policy/kl_ref": 0.25}))
+    assert kl_for_early_stopping(limits, {"loss": 1.0, "update/kl_old": 0.25}) == 0.25
+    assert math.isnan(kl_for_early_stopping(limits, {}))  # a step without updates
+    assert math.isnan(kl_for_early_stopping(EarlyStopping(), {"loss": 1.0, "policy/kl_ref": 0.25}))
     with pytest.raises(ConfigError, match=r"kl_metric: 'policy/kl_ref' is not measured by this"):
-        measured_kl(EarlyStopping(max_kl=0.5), {"loss": 1.0, "update/kl_old": 0.25})
+        kl_for_early_stopping(EarlyStopping(max_kl=0.5), {"loss": 1.0, "update/kl_old": 0.25})
 
 
 def test_the_best_steps_are_those_with_the_largest_values_and_the_earliest_of_equal_ones():

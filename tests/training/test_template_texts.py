@@ -17,7 +17,7 @@ from grupo.recipe import Recipe
 from grupo.training.resume.extend import extend_run
 from grupo.training.resume.load_run import load_policy
 from grupo.training.resume.run_folder import RunFolder
-from grupo.training.resume.template_texts import kept_templates, with_template_texts
+from grupo.training.resume.template_texts import stored_templates, with_template_texts
 from grupo.training.start import create_trainer, reopen_trainer, resume_training
 from grupo.util.errors import ConfigError
 from tests.helpers.run_outcomes import differences, outcome
@@ -113,7 +113,7 @@ def test_templates_of_all_models_are_kept(recipe):
     teacher = AuxModel("teacher", replace(recipe.policy, chat_template="teacher.jinja"))
     Path("teacher.jinja").write_text(OTHER)
     kept = with_template_texts(recipe.replace(policy=policies, aux_models=(teacher,)))
-    assert kept_templates(kept) == {
+    assert stored_templates(kept) == {
         FILE: TemplateFile(FILE, TEXT),
         "teacher.jinja": TemplateFile("teacher.jinja", OTHER),
     }
@@ -125,5 +125,5 @@ def test_a_pipeline_keeps_the_texts_of_its_stages(recipe):
     pipeline = with_template_texts(Pipeline((Stage("rl", recipe),)))
     assert json.dumps(TEXT) in pipeline_text(pipeline)
     Path(FILE).write_text(OTHER)
-    again = with_template_texts(Pipeline((Stage("rl", recipe),)), kept_templates(pipeline))
+    again = with_template_texts(Pipeline((Stage("rl", recipe),)), stored_templates(pipeline))
     assert again == pipeline

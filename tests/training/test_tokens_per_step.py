@@ -8,7 +8,7 @@ import torch
 from transformers import LlamaForCausalLM
 
 from grupo.algo.filters import keep_nonzero_std
-from grupo.config.staleness import split_max_staleness
+from grupo.config.staleness import staleness_limits
 from grupo.config.validate import check_recipe
 from grupo.core.interfaces import open_env
 from grupo.core.schedules import Linear
@@ -23,7 +23,7 @@ from grupo.rollouts.curricula import ShuffledTasks, UncertaintyAllocation
 from grupo.rollouts.samplers import GroupSampler, ResampleUntilInformative
 from grupo.rollouts.samplers.multi_temperature import MultiTemperature
 from grupo.training.collect.sampling_round import SamplingRound
-from grupo.training.collect.unfinished_groups import UNLIMITED, GroupInProgress, StepTokenLimit
+from grupo.training.collect.unfinished_groups import UNLIMITED, GroupInProgress, RolloutTokenLimit
 from grupo.training.learner import Learner
 from grupo.util.errors import ConfigError
 from grupo.util.event_loop import run_coroutine
@@ -252,9 +252,9 @@ def test_a_stop_string_may_begin_in_one_step_and_end_in_the_next(model):
 
 
 def test_answers_that_need_fewer_steps_leave_one_step_ahead(model):
-    schedules = [split_max_staleness(limited(model, 2, s)) for s in (2, 3, 6)]
+    schedules = [staleness_limits(limited(model, 2, s)) for s in (2, 3, 6)]
     assert [(s.steps_ahead, s.max_later_steps) for s in schedules] == [(0, 2), (1, 2), (1, 5)]
-    without = split_max_staleness(limited(model, 0, 3))
+    without = staleness_limits(limited(model, 0, 3))
     assert (without.steps_ahead, without.max_later_steps) == (3, 0)
 
 
@@ -285,7 +285,7 @@ def test_a_reply_that_was_lost_is_asked_for_again_in_the_next_step():
     env = LosingGame(open_env(MultiTurn(LetterGame, max_turns=2)))
     group = GroupInProgress(Task("key", "a"), 0, (0, 0))
     rollout = Rollout((("a", scripted_play.response("b")),))
-    sampling_round = SamplingRound(GroupSampler(2), env, [group], StepTokenLimit(0, 2, 2))
+    sampling_round = SamplingRound(GroupSampler(2), env, [group], RolloutTokenLimit(0, 2, 2))
     (record,) = sampling_round.records
     assert record
 
@@ -301,7 +301,7 @@ def test_a_reply_that_was_lost_is_asked_for_again_in_the_next_step():
 
 
 def test_the_last_step_of_a_group_has_no_limit():
-    limit = StepTokenLimit(step=7, tokens_per_step=10, max_later_steps=2)
+    limit = RolloutTokenLimit(step=7, tokens_per_step=10, max_later_steps=2)
     assert [limit.max_tokens(first) for first in (5, 6, 7)] == [UNLIMITED, 10, 10]
 
 

@@ -18,7 +18,7 @@ from grupo.method import Method
 from grupo.testing.batches import make_batch
 from grupo.testing.thread_ranks import run_ranks
 from grupo.training.update.gradients import _microbatches_with_factors, accumulate_gradients
-from grupo.training.update.signals import add_signals, evaluate_all
+from grupo.training.update.signals import add_signals, signals_of_all_rows
 from grupo.util.errors import MissingSignalError
 
 
@@ -110,7 +110,7 @@ def test_rows_without_gradient_count_in_metrics_only_if_all_rows_are_measured():
     method = Method(loss=Reinforce(), aggregation=sequence_mean)
     batch = batch_of([2, 1], advantage=[0.0, 0.0])
     assert "policy/entropy" not in accumulate_gradients(policy, method, batch)
-    metrics = accumulate_gradients(policy, method, batch, measure_all_rows=True)
+    metrics = accumulate_gradients(policy, method, batch, include_rows_without_gradient=True)
     assert metrics["policy/entropy"] == pytest.approx(2 * (-1 - 2 - 3) / 3)  # of the 3 tokens
     assert metrics["tokens/backpropagated"] == 3
     assert (gradient_of(policy) == 0).all()
@@ -262,7 +262,7 @@ def test_a_kl_term_reads_the_precomputed_reference_logp():
 
 def test_signals_of_the_whole_batch_are_those_of_its_rows():
     policy = ParameterPolicy([[-1.0, -2.0], [-3.0, -4.0], [-5.0, -6.0]], 2)
-    signals = evaluate_all(policy, policy, batch_of([2, 2, 2]), ["entropy"])
+    signals = signals_of_all_rows(policy, policy, batch_of([2, 2, 2]), ["entropy"])
     assert signals["entropy"].tolist() == (2 * policy.numbers).tolist()
 
 

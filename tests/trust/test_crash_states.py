@@ -7,7 +7,7 @@ from random import Random
 import pytest
 
 from grupo.storage.checkpoint import NoCheckpoint
-from grupo.storage.journal import Journal, JournalSnapshot
+from grupo.storage.journal import Journal, JournalState
 from tests.helpers import checkpoint_contents
 from tests.helpers.power_loss import Disk, RecordingDisk, read_calls, tree_of, write_tree
 from tests.helpers.resumed_runs import assert_same_outcome
@@ -158,7 +158,7 @@ def test_a_journal_keeps_its_synced_lines(tmp_path):
             tree = model.random_state(rng)
             content = tree.get("metrics.jsonl", b"")
             journal.path.write_bytes(content)
-            Journal(journal.path).truncate(JournalSnapshot(length=len(synced)))
+            Journal(journal.path).truncate(JournalState(length=len(synced)))
             assert journal.path.read_bytes() == synced
             states.add(hash(content))
 

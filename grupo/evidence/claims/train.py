@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from grupo.algo.filters import filter_step
+from grupo.algo.filters import select_groups_of_step
 from grupo.algo.optimizers import Adam
 from grupo.algo.optimizers.update import optimizer_step
 from grupo.core.batch import Batch
@@ -26,11 +26,11 @@ from grupo.evidence.claims.rollouts import group_size_of, make_tasks, sample_gro
 from grupo.method import Method
 from grupo.rollouts.curricula import CurriculumRequest
 from grupo.rollouts.history import History
-from grupo.rollouts.task_history import StatisticStore
+from grupo.rollouts.statistic_store import StatisticStore
 from grupo.training.update.collate import collate
 from grupo.training.update.gradients import accumulate_gradients
 from grupo.training.update.metrics import advantage_metrics, combine_update_metrics
-from grupo.training.update.signals import add_signals, evaluate_all
+from grupo.training.update.signals import add_signals, signals_of_all_rows
 from grupo.util.rng import derive_key, make_rng
 
 EVALUATIONS = 10  # during training
@@ -80,8 +80,8 @@ class TabularRun:
             heads = Adam()(list(self.policy.heads.parameters()))
             self.optimizers.append((heads, HEAD_LEARNING_RATE))
         self.history = History(
-            task_histories=StatisticStore(requires.task_statistics),
-            source_histories=StatisticStore(requires.source_statistics),
+            statistics_by_task=StatisticStore(requires.task_statistics),
+            statistics_by_source=StatisticStore(requires.source_statistics),
         )
         self.group_size = group_size_of(self.method.sampler)
         self.num_groups = (arm.rollouts_per_step or setting.rollouts_per_step) // self.group_size
@@ -123,13 +123,13 @@ class TabularRun:
             sampled += groups
             kept += method.filter(groups)
             round_index += 1
-        return sampled, [*filter_step(method.filter, kept, sampled, self.num_groups)]
+        return sampled, [*select_groups_of_step(method.filter, kept, sampled, self.num_groups)]
 
     def build_batch(self, method: Method, groups: Sequence[Group]) -> Batch:
         """The collated batch with measured signals and advantages."""
-        batch = collate(groups, _no_inputs, self.history.task_history)
+        batch = collate(groups, _no_inputs, self.history.statistics_of_task)
         if self.setting.engine_noise:
-            old_logp = evaluate_all(self.policy, self.policy, batch, ["logp"])["logp"]
+            old_logp = signals_of_all_rows(self.policy, self.policy, batch, ["logp"])["logp"]
             batch = replace(batch, old_logp=old_logp)
         models = {"ref": self.reference}
         batch = add_signals(self.policy, models, batch, method.requires.signals)
@@ -144,7 +144,7 @@ class TabularRun:
                     self.policy,
                     method,
                     minibatch,
-                    measure_all_rows=bool(self.method.controller_metric_names),
+                    include_rows_without_gradient=bool(self.method.controller_metric_names),
                 )
             )
             for optimizer, learning_rate in self.optimizers:

@@ -90,7 +90,7 @@ class UncertaintyWeighted:
         if request.round_index:
             return []
         rng = make_rng(request.seed, "undecided", request.history.num_tasks_drawn)
-        histories = [request.history.task_history(task) for task in request.tasks]
+        histories = [request.history.statistics_of_task(task) for task in request.tasks]
         success_rates = [beta_mean(task_history, self.decay) for task_history in histories]
         # Efraimidis and Spirakis: the largest u^(1 / weight) are a weighted sample
         sort_keys = [
@@ -133,7 +133,7 @@ class Thompson:
         pool = rng.sample(range(num_tasks), min(num_tasks, self.pool_factor * request.num_tasks))
         gains: list[float] = []
         for i in pool:
-            task_history = run_history.task_history(request.tasks[i])
+            task_history = run_history.statistics_of_task(request.tasks[i])
             a, b = self.decayed_counts(task_history, run_history.num_steps)
             gains.append(task_gain(rng.betavariate(a + 1, b + 1)))
         order = sorted(range(len(pool)), key=lambda k: -gains[k])

@@ -77,7 +77,7 @@ class Knapsack:
     def __call__(self, request: CurriculumRequest) -> Sequence[Task]:
         tasks = self.inner(request)
         statistic = LastSuccessRate(self.success_threshold)
-        rates = [request.history.task_history(task).state(statistic)[0] for task in tasks]
+        rates = [request.history.statistics_of_task(task).state(statistic)[0] for task in tasks]
         group_sizes = self.allocate(rates)
         return [replace(task, group_size=n) for task, n in zip(tasks, group_sizes, strict=True)]
 

@@ -93,7 +93,7 @@ class SourceBandit:
             history: Earlier groups.
             sources: The sources to draw from.
         """
-        states = [history.source_history(name).state(self._statistic) for name in sources]
+        states = [history.statistics_of_source(name).state(self._statistic) for name in sources]
         means = [self._statistic.mean(state) for state in states]
         weights = bandit_probabilities(means, [state[0] for state in states], self.temperature)
         return dict(zip(sources, weights, strict=True))

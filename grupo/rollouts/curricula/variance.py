@@ -98,7 +98,9 @@ class VarianceAware:
 
     def weights(self, request: CurriculumRequest) -> Sequence[float]:
         """The weight of each task, with the floor."""
-        states = [request.history.task_history(t).state(self._statistic) for t in request.tasks]
+        states = [
+            request.history.statistics_of_task(t).state(self._statistic) for t in request.tasks
+        ]
         scores = [
             self.outcome_coef * p * (1 - p) + self.diversity_coef * d if had_group else None
             for p, d, had_group in states

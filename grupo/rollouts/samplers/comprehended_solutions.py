@@ -54,7 +54,7 @@ class ComprehendedSolutions:
             await demonstration_rollout(task, env, actor, texts[i], source="expert")
             for i in best_first[: self.count]
         ]
-        return RescuePrompts(rollouts=(await score_group(task, env, rollouts)).rollouts)
+        return RescuePrompts(extra_rollouts=(await score_group(task, env, rollouts)).rollouts)
 
 
 async def comprehension(task: Task, solution: str, env: Env, actor: Actor) -> float:

@@ -37,8 +37,8 @@ class Explanations:
     async def __call__(self, group: Group, env: Env, actor: Actor) -> RescuePrompts:
         task = group.task
         answer_task = append_to_prompt(task, self.instruction.format(answer=task.reference_answer))
-        stream_labels = tuple(("explained", i) for i in range(self.count))
-        return RescuePrompts((GenerationPrompt(answer_task, stream_labels),))
+        rng_labels = tuple(("explained", i) for i in range(self.count))
+        return RescuePrompts((GenerationPrompt(answer_task, rng_labels),))
 
 
 @component

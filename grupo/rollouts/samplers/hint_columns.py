@@ -64,8 +64,8 @@ class HintColumn:
         hint = beginning(str(task.columns[self.column]), self.fraction)
         hinted_task = append_to_prompt(task, self.prefix_text + hint)
         # the number of labels is the number of rollouts
-        stream_labels = tuple(("guided", i) for i in range(len(group.rollouts)))
-        return RescuePrompts((GenerationPrompt(hinted_task, stream_labels=stream_labels),))
+        rng_labels = tuple(("guided", i) for i in range(len(group.rollouts)))
+        return RescuePrompts((GenerationPrompt(hinted_task, rng_labels=rng_labels),))
 
 
 @component
@@ -98,7 +98,7 @@ class HintLevels:
             tuple(
                 GenerationPrompt(
                     append_to_prompt(group.task, self.prefix_text + hint),
-                    stream_labels=(("level", i),),  # one label: one rollout
+                    rng_labels=(("level", i),),  # one label: one rollout
                 )
                 for i, hint in enumerate(levels)
             )

@@ -29,7 +29,7 @@ TEMPLATE = (
 
 @component
 class LeveledHintPrompt:
-    """The prompt in which the policy is asked for a hint, from the task and its solution.
+    """The prompt from which the policy generates a hint: the task and its solution.
 
     Args:
         template: Text with the fields {level}, {task} and {solution}.
@@ -62,7 +62,7 @@ class LeveledHint:
 
     Args:
         level: The level, from 1.
-        hint_prompt: Returns the prompt in which the policy is asked for a hint of a level.
+        hint_prompt: Returns the prompt from which the policy generates a hint of a level.
         extract_hint: Returns the hint in the generated text; "" if there is none.
         prefix_text: Text between the prompt and the hint.
     """
@@ -76,8 +76,8 @@ class LeveledHint:
         hinted = await self.hinted_task(group.task, actor.fork("hint"))
         if hinted is None:
             return RescuePrompts()
-        stream_labels = tuple(("hinted", i) for i in range(len(group.rollouts)))
-        return RescuePrompts((GenerationPrompt(hinted, stream_labels),))
+        rng_labels = tuple(("hinted", i) for i in range(len(group.rollouts)))
+        return RescuePrompts((GenerationPrompt(hinted, rng_labels),))
 
     async def hinted_task(self, task: Task, actor: Actor) -> Task | None:
         """The task with a hint in its prompt; None if the hint was rejected."""

@@ -67,6 +67,6 @@ class RefineBest:
         text = self.instruction.format(answer=best_first[0].text, items="\n".join(unmet_criteria))
         prompt = GenerationPrompt(
             task=append_to_prompt(group.task, text),
-            stream_labels=(("refined",),),  # a random stream for each rollout, here one
+            rng_labels=(("refined",),),  # a random stream for each rollout, here one
         )
         return RescuePrompts(prompts=(prompt,))

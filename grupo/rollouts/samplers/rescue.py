@@ -37,13 +37,13 @@ class GenerationPrompt:
 
     Args:
         task: The group's task, with the prompt of the rescue attempt in place of its own prompt.
-        stream_labels: The label of a random stream for each rollout, as `Actor.fork` takes it. The
+        rng_labels: The label of a random stream for each rollout, as `Actor.fork` takes it. The
             prompt gets one rollout for each label.
         reward_terms: Reward terms that the rollouts get besides those of the environment.
     """
 
     task: Task
-    stream_labels: tuple[tuple[object, ...], ...]
+    rng_labels: tuple[tuple[object, ...], ...]
     reward_terms: Mapping[str, float] = field(default_factory=dict)
 
 
@@ -53,12 +53,12 @@ class RescuePrompts:
 
     Args:
         prompts: The prompts that the policy answers.
-        rollouts: Scored rollouts that are merged into the group before the answers, such as the
-            rollouts in which the policy generated the hints.
+        extra_rollouts: Scored rollouts that are merged into the group before the answers, such as
+            the rollouts in which the policy generated the hints.
     """
 
     prompts: tuple[GenerationPrompt, ...] = ()
-    rollouts: tuple[Rollout, ...] = ()
+    extra_rollouts: tuple[Rollout, ...] = ()
 
 
 class PromptBuilder(Protocol):
@@ -95,7 +95,7 @@ class RescueAttempt:
             *(self._generate(group.task, prompt, env, actor) for prompt in inputs.prompts)
         )
         scored = await self._score(group.task, env, inputs.prompts, rollouts_by_prompt)
-        rollouts = (*inputs.rollouts, *scored)
+        rollouts = (*inputs.extra_rollouts, *scored)
         return self.merge(group, rollouts) if rollouts else group
 
     async def _generate(
@@ -110,11 +110,11 @@ class RescueAttempt:
             actor: Generates the rollouts.
         """
 
-        async def answer(stream_label: tuple[object, ...]) -> Rollout:
-            forked, empty_rollout = actor.fork(*stream_label), Rollout(source=self.source)
+        async def answer(rng_label: tuple[object, ...]) -> Rollout:
+            forked, empty_rollout = actor.fork(*rng_label), Rollout(source=self.source)
             return await run_rollout(prompt.task, env, forked, empty_rollout, self.turn_strategy)
 
-        rollouts = await asyncio.gather(*map(answer, prompt.stream_labels))
+        rollouts = await asyncio.gather(*map(answer, prompt.rng_labels))
         if not all(rollout.length for rollout in rollouts):
             return ()
         return [await self.training_prompt(rollout, task, env, actor) for rollout in rollouts]

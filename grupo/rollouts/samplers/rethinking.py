@@ -24,7 +24,7 @@ class Trigger(Protocol):
 
 @component
 class RandomTrigger:
-    """Draws a text that depends on the correctness of the rollout, or one of several other texts.
+    """Returns either the text for correct or wrong rollouts, or one that is drawn from `texts`.
 
     With probability 1/2, the text is `if_correct` for a correct rollout and `if_wrong` for a wrong
     one. With probability 1/2, it is drawn from `texts`. The defaults are those of the authors' code
@@ -62,8 +62,8 @@ class ForcedRethinking(SamplerWrapper):
     """Continues finished rollouts after a forced text; correct continuations replace rollouts.
 
     A rollout is continued with probability `chance`, unless the token limit ended it. Its end token
-    is removed. With probability `cut_chance`, its end is also cut off, before the texts
-    `cut_before`. The trigger is forced, and the policy generates a continuation. A correct
+    is removed. With probability `cut_chance`, its last part is cut off as well, at the place that
+    `cut_before` names. The trigger is forced, and the policy generates a continuation. A correct
     continuation of an allowed length replaces the rollout that it continues. At most
     `max_per_group` rollouts of a group are replaced. The trigger is trained on as if the policy had
     sampled it. The reward term `rethought` is 1 for each rollout of the group whose text contains
@@ -76,8 +76,9 @@ class ForcedRethinking(SamplerWrapper):
         trigger: Chooses the forced text.
         chance: Probability that a rollout is continued.
         cut_chance: Probability that the end of a continued rollout is first cut off.
-        cut_before: Texts before which the last response is cut, one after another: first before the
-            last occurrence of the first text, then before that of the second text, and so on.
+        cut_before: Texts at which the last response is cut. It is cut before the last occurrence of
+            the first text. What remains is cut before the last occurrence of the second text, and
+            so on. A text that does not occur is skipped.
         max_per_group: Largest number of rollouts of a group that are replaced.
         min_tokens: Smallest number of generated tokens in a continuation that replaces a rollout.
         max_tokens: Largest number of generated tokens in a continuation that replaces a rollout.
@@ -135,13 +136,14 @@ class ForcedRethinking(SamplerWrapper):
         # here and below, the observation is empty: the policy reads no text between two turns
         forced = await append_forced(actor, open_rollout, observation="", text=text)
         # marks the trigger as trained on, and stores the policy's log-probabilities of its tokens
-        started = await with_trained_text(actor, forced)
+        with_trigger = await with_trained_text(actor, forced)
         # `with_sampling` multiplies the policy's own temperature by the factor
         limited = actor.with_sampling(temperature=self.temperature).with_stop(
-            max_new_tokens=self.max_tokens + 1  # one more shows that a continuation is too long
+            # one more than allowed, so that a continuation that is too long can be recognised
+            max_new_tokens=self.max_tokens + 1
         )
-        continuation = await limited(started, "")
-        return started.append_turn(observation="", response=continuation)
+        continuation = await limited(with_trigger, "")
+        return with_trigger.append_turn(observation="", response=continuation)
 
     async def _score(self, task: Task, env: Env, continued: Sequence[Rollout]) -> Sequence[Rollout]:
         return (await score_group(task, env, continued)).rollouts if continued else ()

@@ -24,6 +24,7 @@ from grupo.rollouts.samplers.trained_prompts import keep_generation_prompt
 
 HINTER_ROLE = "hinter"  # the role of the policy that generates hints
 IS_HINT, HINT_INDEX, HINT_REJECTED = "is_hint", "hint_index", "hint_rejected"  # reward terms
+WITH_SELF_HINT = "with_self_hint"  # `Rollout.source` of the rollouts with a hint
 HINT_TEMPLATE = (
     "Somebody failed at this task. Write one hint, of three sentences at most, that leads to the"
     " right way without giving any number of the solution or its result.\n\nTask:\n{task}"
@@ -34,10 +35,11 @@ HINT_TEMPLATE = (
 
 @component
 class HintPrompt:
-    """The prompt in which the policy is asked for a hint, after an incorrect attempt.
+    """The prompt from which the policy generates a hint: the task and an incorrect rollout.
 
     Args:
-        template: Text with the fields {task}, {attempt} and {solution}.
+        template: Text with the fields {task}, {attempt} and {solution}; {attempt} is the text of
+            the incorrect rollout.
         column: Column of the solution. The data set must have this column; a single task may lack
             it, and the prompt then shows its reference answer.
     """
@@ -49,10 +51,10 @@ class HintPrompt:
     def requires(self) -> Requires:
         return Requires(columns=(self.column,))
 
-    def __call__(self, task: Task, attempt: Rollout) -> Observation:
+    def __call__(self, task: Task, wrong_rollout: Rollout) -> Observation:
         prompt = prompt_as_text(task.prompt)
         solution = str(task.columns.get(self.column, task.reference_answer))
-        return self.template.format(task=prompt, attempt=attempt.text, solution=solution)
+        return self.template.format(task=prompt, attempt=wrong_rollout.text, solution=solution)
 
 
 def parse_hint(text: str) -> str:
@@ -72,14 +74,16 @@ class SelfHints:
 
     The policy of the role `hinter`, or the policy itself, generates the hints. Each prompt with a
     hint gets as many rollouts as the group has. A hint is rejected, and has no prompt, if it cannot
-    be extracted or contains the reference answer. A hint is a rollout of the group, with reward 0.
+    be extracted or contains the reference answer. The rollout that generated a hint joins the
+    group, with reward 0.
 
-    Reward terms: `is_hint` is 1 for a hint, and `hint_rejected` is 1 for a rejected hint, else 0.
-    `hint_index` is the number of the hint, from 1, or 0 for a rollout without a hint.
+    Reward terms: `is_hint` is 1 for a rollout that generated a hint. `hint_rejected` is 1 if no
+    rollout used this hint. `hint_index` is the number of the hint, from 1, for the rollout that
+    generated the hint and for the rollouts that use it. A term that a rollout lacks counts as 0.
 
     Args:
         num_hints: Number of hints that are generated.
-        hint_prompt: Returns the prompt for a hint, from the task and an incorrect attempt.
+        hint_prompt: Returns the prompt for a hint, from the task and an incorrect rollout.
         extract_hint: Returns the hint in the generated text; "" if there is none.
         prefix_text: Text between the prompt and the hint.
     """
@@ -92,27 +96,27 @@ class SelfHints:
     provides = Provides(roles=(HINTER_ROLE,), reward_terms=(IS_HINT, HINT_INDEX, HINT_REJECTED))
 
     async def __call__(self, group: Group, env: Env, actor: Actor) -> RescuePrompts:
-        attempts = [rollout for rollout in group.rollouts if not rollout.error]
-        prompt = self.hint_prompt(group.task, actor.rng("wrong").choice(attempts))
+        wrong_rollouts = [rollout for rollout in group.rollouts if not rollout.error]
+        prompt = self.hint_prompt(group.task, actor.rng("wrong").choice(wrong_rollouts))
         indices = range(1, self.num_hints + 1)
-        hints = await asyncio.gather(
+        hint_rollouts = await asyncio.gather(
             *(_generate_hint(prompt, i, actor.fork("hint", i)) for i in indices)
         )
-        texts = {i: self.extract_hint(hint.text) for i, hint in enumerate(hints, 1)}
+        hints = {i: self.extract_hint(rollout.text) for i, rollout in enumerate(hint_rollouts, 1)}
         prompts = (
-            self._prompt_with_hint(group, i, text)
-            for i, text in texts.items()
-            if text and not leaks_answer(group.task, text)
+            self._prompt_with_hint(group, i, hint)
+            for i, hint in hints.items()
+            if hint and not leaks_answer(group.task, hint)
         )
         return RescuePrompts(
             prompts=tuple(prompts),
-            rollouts=tuple(hint for hint in hints if hint.length),
+            extra_rollouts=tuple(rollout for rollout in hint_rollouts if rollout.length),
         )
 
     def _prompt_with_hint(self, group: Group, hint_index: int, hint: str) -> GenerationPrompt:
         hinted_task = append_to_prompt(group.task, self.prefix_text + hint)
-        stream_labels = tuple(("hinted", hint_index, i) for i in range(len(group.rollouts)))
-        return GenerationPrompt(hinted_task, stream_labels, {HINT_INDEX: float(hint_index)})
+        rng_labels = tuple(("hinted", hint_index, i) for i in range(len(group.rollouts)))
+        return GenerationPrompt(hinted_task, rng_labels, {HINT_INDEX: float(hint_index)})
 
 
 async def _generate_hint(prompt: Observation, hint_index: int, actor: Actor) -> Rollout:
@@ -122,11 +126,12 @@ async def _generate_hint(prompt: Observation, hint_index: int, actor: Actor) -> 
 
 
 def add_and_mark_rejected_hints(group: Group, added_rollouts: Sequence[Rollout]) -> Group:
-    """Add the hints and the rollouts with a hint to the group.
+    """Add the rollouts that generated hints, and the rollouts with a hint, to the group.
 
-    A hint without any rollout, such as one after which the prompt is too long, gets `hint_rejected`
-    = 1.
+    The rollout that generated a hint gets the reward term `hint_rejected` = 1 if no rollout used
+    the hint. `SelfHints` rejected the hint, or the prompt with the hint was too long.
     """
+    # only the rollouts that generated a hint have the term `is_hint`
     with_hint = (r for r in added_rollouts if IS_HINT not in r.reward_terms)
     used_hints = {r.reward_terms[HINT_INDEX] for r in with_hint}
     marked = (
@@ -148,28 +153,29 @@ def with_self_hints(
 ) -> Rescue:
     """Adds hints and rollouts with a hint to a group in which all rollouts are incorrect.
 
-    The rollouts with a hint have the source "with_self_hint" and are trained with the hint in their
-    prompt. The stored reward of a hint is 0. `HintRoleAdvantage` values a hint by the rollouts with
-    its `hint_index`. HiLL, Xia et al. (arXiv:2604.00698).
+    The rollouts with a hint have the `Rollout.source` "with_self_hint" and are trained with the
+    hint in their prompt. A rollout that generated a hint is stored with reward 0;
+    `HintRoleAdvantage` computes its advantage from the rollouts with the same `hint_index`. HiLL,
+    Xia et al. (arXiv:2604.00698).
 
     Args:
         inner: The sampler of the rollouts without a hint.
         num_hints: Number of hints that are generated.
-        hint_prompt: Returns the prompt for a hint, from the task and an incorrect attempt.
+        hint_prompt: Returns the prompt for a hint, from the task and an incorrect rollout.
         extract_hint: Returns the hint in the generated text; "" if there is none.
         prefix_text: Text between the prompt and the hint.
         success_threshold: A rollout with a higher reward is correct.
     """
-    attempt = RescueAttempt(
+    rescue_attempt = RescueAttempt(
         build_prompts=SelfHints(num_hints, hint_prompt, extract_hint, prefix_text),
         merge=add_and_mark_rejected_hints,
         training_prompt=keep_generation_prompt,
-        source="with_self_hint",
+        source=WITH_SELF_HINT,
         turn_strategy=inner.turn_strategy,
     )
-    return Rescue(inner, (attempt,), AllIncorrect(success_threshold))
+    return Rescue(inner, (rescue_attempt,), AllIncorrect(success_threshold))
 
 
 def prompt_without_hint(group: Group, rollout: Rollout) -> Observation | None:
     """The task's own prompt for a rollout with a self-generated hint; None for another rollout."""
-    return group.task.prompt if rollout.source == "with_self_hint" else None
+    return group.task.prompt if rollout.source == WITH_SELF_HINT else None

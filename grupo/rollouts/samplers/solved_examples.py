@@ -37,8 +37,8 @@ class SolvedExamples:
         if prompt == group.task.prompt:
             return RescuePrompts()
         task = replace(group.task, prompt=prompt)
-        stream_labels = tuple(("exemplified", i) for i in range(len(group.rollouts)))
-        return RescuePrompts((GenerationPrompt(task, stream_labels),))
+        rng_labels = tuple(("exemplified", i) for i in range(len(group.rollouts)))
+        return RescuePrompts((GenerationPrompt(task, rng_labels),))
 
     def _instruction(self, group: Group, actor: Actor) -> str:
         if "{attempt}" not in self.instruction:

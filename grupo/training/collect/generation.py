@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
 
-from grupo.config.staleness import split_max_staleness
+from grupo.config.staleness import staleness_limits
 from grupo.core.types import Task
 from grupo.core.usage import count_external_usage
 from grupo.distributed.base import Ranks
@@ -21,7 +21,7 @@ from grupo.training.collect.async_rollouts import (
     GenerationState,
 )
 from grupo.training.collect.groups import collect_groups
-from grupo.training.collect.unfinished_groups import StepTokenLimit, step_key
+from grupo.training.collect.unfinished_groups import RolloutTokenLimit, step_key
 from grupo.util.event_loop import run_coroutine
 from grupo.util.timing import Stopwatch
 
@@ -73,7 +73,7 @@ class StepGenerator:
         stopwatch.seconds["score"] -= generation_seconds
         return generated_step
 
-    def generate_ahead(
+    def take_generated_step(
         self,
         method: Method,
         history: History,
@@ -138,8 +138,8 @@ class StepGenerator:
         return generate_step
 
 
-def _step_token_limit(recipe: Recipe, step: int) -> StepTokenLimit | None:
+def _step_token_limit(recipe: Recipe, step: int) -> RolloutTokenLimit | None:
     if not recipe.tokens_per_step:
         return None
-    max_later_steps = split_max_staleness(recipe).max_later_steps
-    return StepTokenLimit(step, recipe.tokens_per_step, max_later_steps)
+    max_later_steps = staleness_limits(recipe).max_later_steps
+    return RolloutTokenLimit(step, recipe.tokens_per_step, max_later_steps)

@@ -15,7 +15,7 @@ from itertools import count
 import torch
 from torch import Tensor
 
-from grupo.algo.filters import Filter, filter_step
+from grupo.algo.filters import Filter, select_groups_of_step
 from grupo.core.interfaces import Actor, ClosableSessions, Env, EnvSpec, open_env
 from grupo.core.requires import merged_requires
 from grupo.core.types import Group, Task
@@ -30,7 +30,7 @@ from grupo.storage.fault_injection import kill_point
 from grupo.training.collect.failed_rollouts import drop_failed_rollouts
 from grupo.training.collect.sampling_round import SamplingRound
 from grupo.training.collect.unfinished_exchange import exchange_unfinished_groups
-from grupo.training.collect.unfinished_groups import GroupInProgress, StepTokenLimit
+from grupo.training.collect.unfinished_groups import GroupInProgress, RolloutTokenLimit
 
 
 @dataclass(frozen=True)
@@ -38,13 +38,15 @@ class CollectedGroups:
     """The groups that a step generated, and the groups that it trains on.
 
     A group is sampled if its generation has ended in the step. A sampled group is kept if the
-    filter selects it. The filter, or the replay of stored rollouts, may also change the kept
-    groups. The step trains on the kept groups, and on no other.
+    filter selects it. The filter and the replay of stored rollouts may remove rollouts from a kept
+    group, and the filter may add some.
 
     Args:
         sampled_groups: All groups that have ended; they may have unfinished rollouts.
-        kept_groups: The groups that the filter returns; the step trains on these.
-        rank_of_rollout: The rank that generated each rollout, by index; () if it is not known.
+        kept_groups: The groups that the step trains on: those that the filter returns, and after a
+            replay also one group for each replayed rollout.
+        rank_of_rollout: The rank that generated each rollout, by `Rollout.index`; () if it is not
+            known.
         unfinished_groups: The groups that the next step continues, in order.
     """
 
@@ -59,7 +61,8 @@ class CollectedGroups:
         The rank of a row is 0 if it is not known.
 
         Args:
-            rollout_of_row: For each row: index of its rollout in the list of kept rollouts, (N,).
+            rollout_of_row: For each row, the position of its rollout among the rollouts of
+                `kept_groups`, (N,). This is not `Rollout.index`.
         """
         rank_by_index = dict(enumerate(self.rank_of_rollout))
         kept_rollouts = (rollout for group in self.kept_groups for rollout in group.rollouts)
@@ -77,7 +80,7 @@ async def collect_groups(
     num_groups: int,
     seed: int,
     ranks: Ranks = SINGLE_RANK,
-    token_limit: StepTokenLimit | None = None,
+    token_limit: RolloutTokenLimit | None = None,
     unfinished_groups: Sequence[GroupInProgress] = (),
 ) -> CollectedGroups:
     """Generate groups in rounds, until the curriculum returns no tasks.
@@ -91,10 +94,13 @@ async def collect_groups(
         tasks: The training tasks.
         history: The record of earlier groups, which this function changes: it counts the new tasks
             in `history.num_tasks_drawn` and removes the unfinished rollouts of drawn tasks.
-        num_groups: Target number of groups. The first round requests this number of new groups. A
-            later round requests it minus the number of kept and unfinished groups so far. The step
-            trains on at most this many groups, plus one for each of the `unfinished_groups`.
-        seed: Seed of the run, for the curriculum and, with a token limit, for the random streams.
+        num_groups: The first round requests this number of new groups, and continues
+            `unfinished_groups` in addition. Each later round requests `num_groups` minus all groups
+            that are kept or unfinished by then. Here continued groups count as well, so that the
+            requested number may be 0 or negative.
+        seed: Seed of the curriculum. With a token limit, it also seeds each group, so that a
+            continued group does not draw the same random numbers again. Without a token limit, the
+            random numbers are those of `actor`.
         ranks: The processes that share the generation; every rank returns the groups of all ranks.
         token_limit: Maximum number of tokens that this step generates for one rollout. None means
             that this step generates every rollout to its end.
@@ -103,11 +109,13 @@ async def collect_groups(
     opened_env = open_env(env)
     collection = _Collection()
     groups_to_generate = list(unfinished_groups)
-    step = token_limit.step if token_limit else 0  # only a token limit needs the step's number
+    # `GroupInProgress.first_step` is read only of groups that a later step continues. Without a
+    # token limit there are none.
+    step = token_limit.step if token_limit else 0
     for round_index in count():
         num_missing = num_groups - len(collection.kept) - len(collection.unfinished)
-        scored_groups = tuple(collection.scored)
-        request = CurriculumRequest(tasks, history, num_missing, seed, round_index, scored_groups)
+        groups_so_far = tuple(collection.without_failed)
+        request = CurriculumRequest(tasks, history, num_missing, seed, round_index, groups_so_far)
         groups_to_generate += _draw_groups(method, request, step)
         if not groups_to_generate:
             break
@@ -121,7 +129,7 @@ async def collect_groups(
         kill_point("step/filtered")
         groups_to_generate = []
     if collection.unfinished and isinstance(opened_env, ClosableSessions):
-        opened_env.close()  # the next step opens new sessions for the unfinished groups
+        opened_env.close()  # unfinished groups have open sessions; the next step opens new ones
     return collection.result(method.filter, num_groups + len(unfinished_groups))
 
 
@@ -131,10 +139,17 @@ class _Collection:
 
     In a later round, a curriculum may draw a task again and set `Task.extends_group`. The new group
     is an extension: its rollouts are added to the task's group of the earlier round.
+
+    Args:
+        sampled: The groups whose generation has ended.
+        without_failed: The sampled groups without their failed rollouts; empty groups are dropped.
+        kept: The groups that the filter selected among those of `without_failed`.
+        rank_of_rollout: The rank that generated each rollout, by `Rollout.index`.
+        unfinished: The groups that the next step continues.
     """
 
     sampled: list[Group] = field(default_factory=list)
-    scored: list[Group] = field(default_factory=list)  # sampled groups without failed rollouts
+    without_failed: list[Group] = field(default_factory=list)
     kept: list[Group] = field(default_factory=list)
     rank_of_rollout: list[int] = field(default_factory=list)
     unfinished: list[GroupInProgress] = field(default_factory=list)
@@ -157,13 +172,16 @@ class _Collection:
         sampled = index_rollouts([*ended.values()], len(self.rank_of_rollout))
         for i, group in zip(ended, sampled, strict=True):
             self.rank_of_rollout += [i % num_ranks] * len(group.rollouts)
-        without_failed = [drop_failed_rollouts(group) for group in sampled]
-        scored = [group for group in without_failed if group.rollouts]
-        self.sampled += _extend_groups(self.sampled, sampled)
-        self.scored += _extend_groups(self.scored, scored)
-        self.kept += group_filter(_extend_groups(self.kept, scored))
-        # An unfinished extension comes too late for its group, which this step trains on. It
-        # becomes a group of its own.
+        without_failed = [
+            remaining for group in sampled if (remaining := drop_failed_rollouts(group)).rollouts
+        ]
+        new_groups = _without_extensions(without_failed)
+        self.sampled = [*with_extensions(self.sampled, sampled), *_without_extensions(sampled)]
+        self.without_failed = [*with_extensions(self.without_failed, without_failed), *new_groups]
+        # Extensions are not filtered: the filter has decided about the groups that they extend.
+        self.kept = [*with_extensions(self.kept, without_failed), *group_filter(new_groups)]
+        # This step trains on an extended group without waiting for an unfinished extension. The
+        # next step continues the extension as a separate group.
         self.unfinished += [
             replace(group, task=replace(group.task, extends_group=False))
             for group in unfinished.values()
@@ -172,7 +190,7 @@ class _Collection:
     def result(self, group_filter: Filter, max_kept: int) -> CollectedGroups:
         """Return the groups of the step; the step trains on at most `max_kept` groups."""
         # a `StepFilter` may now add groups; it sees all groups of the step
-        kept = tuple(filter_step(group_filter, self.kept, self.scored, max_kept))
+        kept = tuple(select_groups_of_step(group_filter, self.kept, self.without_failed, max_kept))
         rank_of_rollout = tuple(self.rank_of_rollout)
         return CollectedGroups(tuple(self.sampled), kept, rank_of_rollout, tuple(self.unfinished))
 
@@ -180,7 +198,7 @@ class _Collection:
 def _draw_groups(method: Method, request: CurriculumRequest, step: int) -> list[GroupInProgress]:
     """Draw tasks with the curriculum, and return a group without rollouts for each task.
 
-    The history counts only new tasks, and no task that continues rollouts or extends a group.
+    The history counts each task that neither continues rollouts nor extends a group.
     """
     history = request.history
     drawn_tasks = method.curriculum(request)
@@ -196,13 +214,13 @@ def _draw_groups(method: Method, request: CurriculumRequest, step: int) -> list[
 def _with_history(task: Task, history: History, method: Method) -> Task:
     """Return the task with all data of earlier steps that the method's sampler reads.
 
-    These are the task's replays, unfinished rollouts (which are removed from the history), similar
-    solved tasks, and the states of its statistics.
+    These are earlier rollouts of the task, its unfinished rollouts (which are removed from the
+    history), similar solved tasks, and the states of the task's statistics.
     """
     task = history.take_unfinished_rollouts(history.with_replays(task))
     task = history.with_demonstrations(task, method.requires.demonstrations)
-    # statistics of other components are read in the batch or the request, not in the task
-    return history.with_statistic_states(task, merged_requires(method.sampler).task_statistics)
+    # only the sampler reads statistics in the task
+    return history.with_statistics(task, merged_requires(method.sampler).task_statistics)
 
 
 async def _generate_share(
@@ -210,7 +228,7 @@ async def _generate_share(
     env: Env,
     actor: Actor,
     groups_to_generate: Sequence[GroupInProgress],
-    token_limit: StepTokenLimit | None,
+    token_limit: RolloutTokenLimit | None,
     seed: int,
     ranks: Ranks,
 ) -> dict[int, Group | GroupInProgress]:
@@ -228,7 +246,7 @@ def _exchange_outcomes(
     ranks: Ranks,
     own_outcomes: Mapping[int, Group | GroupInProgress],
     groups_to_generate: Sequence[GroupInProgress],
-    token_limit: StepTokenLimit | None,
+    token_limit: RolloutTokenLimit | None,
 ) -> tuple[dict[int, Group], dict[int, GroupInProgress]]:
     """Exchange the outcomes of a round between the ranks.
 
@@ -252,6 +270,7 @@ def _exchange_outcomes(
         unfinished = exchange_unfinished_groups(
             ranks, own_unfinished, groups_to_generate, phase, channel="generate"
         )
+    # `exchange_groups` numbers the ended groups only, from 0
     ended_indices = [i for i in range(len(groups_to_generate)) if i not in unfinished]
     own_ended = {
         index_among_ended: group
@@ -264,20 +283,26 @@ def _exchange_outcomes(
     return dict(zip(ended_indices, ended, strict=True)), unfinished
 
 
-def _extend_groups(groups: list[Group], added: Sequence[Group]) -> list[Group]:
-    """Append the rollouts of each extension to the group of its task, and return the other groups.
+def with_extensions(groups: Sequence[Group], added: Sequence[Group]) -> list[Group]:
+    """Return the groups of earlier rounds, each with the rollouts of its extensions.
 
-    An extension is a group whose task has `extends_group`. An extension whose task has no group in
-    `groups` is dropped.
+    An extension whose task has no group in `groups` is dropped. If its task has several groups, the
+    last one is extended.
 
     Args:
-        groups: The groups of earlier rounds, changed in place.
-        added: The groups of this round.
+        groups: The groups of earlier rounds.
+        added: The groups of this round; the extensions are those whose task has `extends_group`.
     """
+    extended = [*groups]
     index_by_task = {group.task.key: i for i, group in enumerate(groups)}
     for extension in (group for group in added if group.task.extends_group):
         if (i := index_by_task.get(extension.task.key)) is not None:
-            groups[i] = groups[i].with_rollouts((*groups[i].rollouts, *extension.rollouts))
+            extended[i] = extended[i].with_rollouts((*extended[i].rollouts, *extension.rollouts))
+    return extended
+
+
+def _without_extensions(added: Sequence[Group]) -> list[Group]:
+    """Return the groups that do not extend a group of an earlier round."""
     return [group for group in added if not group.task.extends_group]
 
 

@@ -10,7 +10,7 @@ from grupo.core.interfaces import Actor, Env, EnvWithLostReplies
 from grupo.core.types import Group, Observation, RewardResult, Rollout, Task
 from grupo.rollouts.samplers import Sampler
 from grupo.training.collect.slow_calls import slow_calls
-from grupo.training.collect.unfinished_groups import GroupInProgress, GroupRecord, StepTokenLimit
+from grupo.training.collect.unfinished_groups import GroupInProgress, GroupRecord, RolloutTokenLimit
 from grupo.util.event_loop import running_rollout_loop
 
 
@@ -50,7 +50,7 @@ class SamplingRound:
         sampler: Sampler,
         env: Env,
         groups: Sequence[GroupInProgress],
-        token_limit: StepTokenLimit | None = None,
+        token_limit: RolloutTokenLimit | None = None,
     ) -> None:
         self.sampler = sampler
         self.env = env

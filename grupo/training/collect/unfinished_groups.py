@@ -18,7 +18,7 @@ UNLIMITED = 1 << 60  # a number of tokens that no rollout reaches
 
 
 @dataclass(frozen=True)
-class StepTokenLimit:
+class RolloutTokenLimit:
     """The limit of the tokens that a rollout generates within a step.
 
     Args:
@@ -35,7 +35,7 @@ class StepTokenLimit:
     def max_tokens(self, first_step: int) -> int:
         """Largest number of tokens of a rollout in this step; `UNLIMITED` in the group's last step.
 
-        >>> limit = StepTokenLimit(step=5, tokens_per_step=100, max_later_steps=2)
+        >>> limit = RolloutTokenLimit(step=5, tokens_per_step=100, max_later_steps=2)
         >>> limit.max_tokens(first_step=4), limit.max_tokens(first_step=3) == UNLIMITED
         (100, True)
         """

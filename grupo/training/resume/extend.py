@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
-from grupo.config.staleness import split_max_staleness
+from grupo.config.staleness import staleness_limits
 from grupo.config.validate import check_recipe
 from grupo.core.component import component_fields, to_code, walk
 from grupo.core.schedules import Schedule, resolve_schedules
@@ -21,7 +21,7 @@ from grupo.training.resume.run_folder import (
     SUMMARY_FILE,
     RunFolder,
 )
-from grupo.training.resume.template_texts import kept_templates, with_template_texts
+from grupo.training.resume.template_texts import stored_templates, with_template_texts
 from grupo.training.stopping import StopInputs, stop_reason
 from grupo.util.errors import ConfigError
 
@@ -57,7 +57,7 @@ def extend_run(run: Path, change: Callable[[Recipe], Recipe]) -> tuple[str, ...]
     run_folder = RunFolder.open(run)
     check_resumable(run_folder.recipe, run)
     run_folder.check_model_files()
-    recipe = with_template_texts(change(run_folder.recipe), kept_templates(run_folder.recipe))
+    recipe = with_template_texts(change(run_folder.recipe), stored_templates(run_folder.recipe))
     if recipe == run_folder.recipe:
         return ()
     _check_fields(run_folder, recipe)
@@ -137,7 +137,11 @@ def _write_recipe_file(run_folder: RunFolder, recipe: Recipe, step: int, finishe
     kill_point("extend/summary_removed")
     # if a checkpoint is damaged, `step` may be lower than the step of an earlier extension
     earlier_recipes = (
-        replace(entry, step=min(entry.step, step), finished=entry.finished and entry.step <= step)
+        replace(
+            entry,
+            replaced_at_step=min(entry.replaced_at_step, step),
+            run_had_ended=entry.run_had_ended and entry.replaced_at_step <= step,
+        )
         for entry in run_folder.earlier_recipes
     )
     replaced = EarlierRecipe(run_folder.recipe_fingerprint, run_folder.recipe, step, finished)
@@ -170,7 +174,7 @@ def _schedule_notes(old: Recipe, new: Recipe, step: int) -> list[str]:
             f" learning rate was {rates[0]:.3g} at step {step} and is {rates[1]:.3g} at the next"
             " step. A run with this max_steps from its first step would end with other weights."
         )
-    if split_max_staleness(new).steps_ahead:
+    if staleness_limits(new).steps_ahead:
         notes.append(
             f"max_staleness: no rollouts were generated ahead beyond step {old.max_steps}, the"
             " earlier end. A run with the new values from its first step would end with other"

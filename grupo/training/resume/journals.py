@@ -8,13 +8,13 @@ from torch import Tensor
 
 from grupo.storage.checkpoint import Checkpoint
 from grupo.storage.fault_injection import kill_point
-from grupo.storage.journal import DamagedJournal, Journal, JournalSnapshot
+from grupo.storage.journal import DamagedJournal, Journal, JournalState
 from grupo.storage.line_checksums import LineChecksums
 from grupo.storage.manifest import InvalidCheckpoint
 
 JOURNALS = ("metrics", "rollouts", "responses")
 JOURNAL_CHECKSUMS = "journal_checksums"  # file of a checkpoint: `LineChecksums` of each journal
-EMPTY_JOURNALS = dict.fromkeys(JOURNALS, JournalSnapshot())
+EMPTY_JOURNALS = dict.fromkeys(JOURNALS, JournalState())
 
 
 class RunJournals:
@@ -56,33 +56,39 @@ class RunJournals:
         Args:
             steps_done: Number of steps of the run that are done.
         """
-        snapshots = {name: journal.snapshot(steps_done) for name, journal in self.by_name.items()}
-        lengths = {name: snapshot.length for name, snapshot in snapshots.items()}
-        return lengths, {
-            name: snapshot.checksums.to_tensor() for name, snapshot in snapshots.items()
-        }
+        states = {name: journal.state(steps_done) for name, journal in self.by_name.items()}
+        lengths = {name: state.length for name, state in states.items()}
+        return lengths, {name: state.checksums.to_tensor() for name, state in states.items()}
 
-    def verify(self, snapshots: Mapping[str, JournalSnapshot]) -> None:
-        """Raise `InvalidCheckpoint` if a line from before the snapshots is damaged or lost."""
-        for name, snapshot in snapshots.items():
+    def verify(self, states: Mapping[str, JournalState]) -> None:
+        """Raise `InvalidCheckpoint` if a line from before a checkpoint is damaged or lost.
+
+        Args:
+            states: The states of the journals in the checkpoint.
+        """
+        for name, state in states.items():
             try:
-                self.by_name[name].verify(snapshot)
+                self.by_name[name].verify(state)
             except DamagedJournal as problem:
                 raise InvalidCheckpoint(str(problem)) from problem
 
-    def truncate(self, snapshots: Mapping[str, JournalSnapshot]) -> None:
-        """Remove the lines that were written after the snapshots."""
-        for name, snapshot in snapshots.items():
-            self.by_name[name].truncate(snapshot)
+    def truncate(self, states: Mapping[str, JournalState]) -> None:
+        """Remove the lines that were written after a checkpoint.
+
+        Args:
+            states: The states of the journals in the checkpoint.
+        """
+        for name, state in states.items():
+            self.by_name[name].truncate(state)
             kill_point(f"resume/cut/{name}")
 
 
-def journal_snapshots(checkpoint: Checkpoint) -> dict[str, JournalSnapshot]:
-    """Return the snapshot of each journal in a checkpoint, by the name of the journal."""
+def journal_states(checkpoint: Checkpoint) -> dict[str, JournalState]:
+    """Return the state of each journal in a checkpoint, by the name of the journal."""
     lengths = checkpoint.data["lengths"]
     checksums = checkpoint.tensors[JOURNAL_CHECKSUMS]
     return {
-        name: JournalSnapshot(
+        name: JournalState(
             checkpoint.step, lengths[name], LineChecksums.from_tensor(checksums[name])
         )
         for name in JOURNALS

@@ -58,14 +58,14 @@ class EarlierRecipe:
         fingerprint: Fingerprint of `recipe.json` before the extension. The checkpoints of that time
             hold it.
         recipe: The recipe.
-        step: Number of steps that were done when the run was extended.
-        finished: Whether the run had ended at this step.
+        replaced_at_step: Number of steps that were done when the run was extended.
+        run_had_ended: Whether the run had ended at this step.
     """
 
     fingerprint: str
     recipe: Recipe
-    step: int
-    finished: bool
+    replaced_at_step: int
+    run_had_ended: bool
 
 
 @component

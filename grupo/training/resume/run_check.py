@@ -15,7 +15,7 @@ from grupo.storage.journal import DamagedJournal, Journal
 from grupo.storage.manifest import InvalidCheckpoint, Manifest
 from grupo.storage.media_files import check_file
 from grupo.training.resume.checkpoint_data import check_data
-from grupo.training.resume.journals import EMPTY_JOURNALS, JOURNAL_CHECKSUMS, journal_snapshots
+from grupo.training.resume.journals import EMPTY_JOURNALS, JOURNAL_CHECKSUMS, journal_states
 from grupo.training.resume.run_folder import (
     CHECKPOINTS_FOLDER,
     MEDIA_FOLDER,
@@ -165,13 +165,13 @@ class RunChecker:
 
     def _journals(self) -> Iterator[FileCheck]:
         newest = next(iter(self.intact_checkpoints.values()), None)
-        snapshots = journal_snapshots(newest) if newest else EMPTY_JOURNALS
-        for name, snapshot in snapshots.items():
+        states = journal_states(newest) if newest else EMPTY_JOURNALS
+        for name, state in states.items():
             journal = Journal(self.folder / f"{name}.jsonl")
-            note = f"{snapshot.checksums.num_lines} lines verified"
-            if later := journal.length() - snapshot.length:
+            note = f"{state.checksums.num_lines} lines verified"
+            if later := journal.length() - state.length:
                 note += f"; {later} bytes after the last intact checkpoint, without a checksum"
-            yield _result(journal.path.name, partial(journal.verify, snapshot, self.on_bytes), note)
+            yield _result(journal.path.name, partial(journal.verify, state, self.on_bytes), note)
 
     def _media(self) -> Iterator[FileCheck]:
         files = sorted((self.folder / MEDIA_FOLDER).glob("[!t]*.*"))  # temporary files are tmp.…
@@ -209,8 +209,8 @@ class RunChecker:
 
     def _fits_journals(self, checkpoint: Checkpoint) -> bool:
         try:
-            for name, snapshot in journal_snapshots(checkpoint).items():
-                Journal(self.folder / f"{name}.jsonl").verify(snapshot)
+            for name, state in journal_states(checkpoint).items():
+                Journal(self.folder / f"{name}.jsonl").verify(state)
         except DamagedJournal:
             return False
         return True

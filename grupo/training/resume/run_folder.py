@@ -29,7 +29,7 @@ from grupo.training.resume.journals import (
     EMPTY_JOURNALS,
     JOURNAL_CHECKSUMS,
     RunJournals,
-    journal_snapshots,
+    journal_states,
 )
 from grupo.training.resume.recipe_file import (
     EarlierRecipe,
@@ -38,7 +38,7 @@ from grupo.training.resume.recipe_file import (
     find_model_files,
     read_recipe_file,
 )
-from grupo.training.resume.template_texts import kept_templates, with_template_texts
+from grupo.training.resume.template_texts import stored_templates, with_template_texts
 from grupo.util.errors import ConfigError
 from grupo.util.limits import METRICS_SIZE
 from grupo.util.regular_files import check_file_size, count_lines
@@ -62,7 +62,7 @@ class RunFolder:
         recipe: The recipe of the run.
         recipe_fingerprint: Hash of the recipe as it is stored in `recipe.json`.
         earlier_recipes: The recipes of the run before each of its extensions, oldest first. The
-            `step` of an earlier recipe is the number of steps that were done when it was replaced.
+            `replaced_at_step` of an earlier recipe is the number of steps done by then.
         is_writer: Whether this process writes; with several ranks, only rank 0.
         model_files: The GGUF files that the recipe names, with their checksums at the run's start.
     """
@@ -134,19 +134,23 @@ class RunFolder:
     @property
     def extension_step(self) -> int:
         """The number of steps that were done when the run was last extended; 0 if it never was."""
-        return max((earlier.step for earlier in self.earlier_recipes), default=0)
+        return max((earlier.replaced_at_step for earlier in self.earlier_recipes), default=0)
 
-    def recipe_of_step(self, step: int) -> Recipe:
+    def recipe_of_step(self, step_index: int) -> Recipe:
         """Return the recipe of a step.
 
         A step from before an extension has an earlier recipe. If a checkpoint is damaged, a resumed
         run can therefore repeat the step with the same result, bit for bit.
 
         Args:
-            step: Index of the step, from 0.
+            step_index: Index of the step, from 0.
         """
-        candidates = (earlier.recipe for earlier in self.earlier_recipes if step < earlier.step)
-        return next(candidates, self.recipe)
+        recipes = (
+            earlier.recipe
+            for earlier in self.earlier_recipes
+            if step_index < earlier.replaced_at_step
+        )
+        return next(recipes, self.recipe)
 
     def check_model_files(self) -> None:
         """Raise `ConfigError` if a GGUF file that the recipe names is gone or has changed."""
@@ -166,7 +170,7 @@ class RunFolder:
 
     def check_same_recipe(self, recipe: Recipe) -> None:
         """Raise `ConfigError` if `recipe` differs from the recipe of the run."""
-        recipe = with_template_texts(recipe, kept_templates(self.recipe))
+        recipe = with_template_texts(recipe, stored_templates(self.recipe))
         stored = component_fields(self.recipe)
         for name, value in component_fields(recipe).items():
             if stored[name] != value:
@@ -194,7 +198,8 @@ class RunFolder:
             step: Number of the step, from 1.
             metrics: The metrics of the step.
             rollouts: Records of the rollouts of the step.
-            responses: Records of responses, one for each rollout of the logged groups.
+            responses: Records with all responses of a rollout, for the rollouts of the first
+                `Recipe.logged_groups` groups.
         """
         if not self.is_writer:
             return
@@ -203,31 +208,31 @@ class RunFolder:
 
     def save(
         self,
-        step: int,
+        steps_done: int,
         tensors: Mapping[str, Mapping[str, Tensor]],
-        data: Mapping[str, Any],
+        other_state: Mapping[str, Any],
         keep_steps: Collection[int] = (),
     ) -> None:
-        """Save a checkpoint with snapshots of the journals, and remove older checkpoints.
+        """Save a checkpoint, with the states of the journals, and remove older checkpoints.
 
         Args:
-            step: The number of steps that are done.
+            steps_done: Number of steps that are done.
             tensors: Mappings of tensors by name; each becomes a file.
-            data: JSON data.
+            other_state: The state of the run that is not in `tensors`, as JSON data.
             keep_steps: Steps whose checkpoints are kept in addition to the newest checkpoints.
         """
         if not self.is_writer:
             for file_tensors in tensors.values():
                 join_collectives_of_writer(file_tensors)  # the writer gathers shards from all ranks
             return
-        with explain_disk_errors(f"Step {step} is not saved"):
+        with explain_disk_errors(f"Step {steps_done} is not saved"):
             self.journals.fsync()
-        lengths, checksums = self.journals.lengths_and_checksums(step)
+        lengths, checksums = self.journals.lengths_and_checksums(steps_done)
         checkpoint.save(
             self.folder / CHECKPOINTS_FOLDER,
-            step,
+            steps_done,
             {**tensors, JOURNAL_CHECKSUMS: checksums},  # checksums of lines, as integer tensors
-            {**data, "lengths": lengths, "fingerprint": self.recipe_fingerprint},
+            {**other_state, "lengths": lengths, "fingerprint": self.recipe_fingerprint},
             keep=self.recipe.keep.last,  # number of the newest checkpoints that stay
             keep_steps=keep_steps,
         )
@@ -254,7 +259,7 @@ class RunFolder:
                 self.journals.truncate(EMPTY_JOURNALS)
             raise
         if self.is_writer:
-            self.journals.truncate(journal_snapshots(loaded_checkpoint))
+            self.journals.truncate(journal_states(loaded_checkpoint))
         return loaded_checkpoint
 
     def check_checkpoint(self, candidate: Checkpoint) -> None:
@@ -262,12 +267,15 @@ class RunFolder:
 
         Raises:
             InvalidCheckpoint: Its data are not those of a run. Or a journal line from before the
-                checkpoint is damaged or missing. Or the checkpoint has an earlier recipe, which the
-                run replaced before this step.
+                checkpoint is damaged or missing. Or an earlier recipe saved the checkpoint at a step
+                after its `replaced_at_step`. Such a checkpoint is left over if the run was extended
+                from an older checkpoint.
             ConfigError: The checkpoint belongs to another recipe.
         """
         check_contents(candidate)
-        last_step_of = {earlier.fingerprint: earlier.step for earlier in self.earlier_recipes}
+        last_step_of = {
+            earlier.fingerprint: earlier.replaced_at_step for earlier in self.earlier_recipes
+        }
         last_step_of[self.recipe_fingerprint] = candidate.step
         if (fingerprint := candidate.data["fingerprint"]) not in last_step_of:
             raise ConfigError(f"run: the checkpoints in {self.folder} belong to another recipe.")
@@ -276,7 +284,7 @@ class RunFolder:
                 f"it was saved at step {candidate.step} with an earlier recipe, which the run used"
                 f" only up to step {last_step_of[fingerprint]}"
             )
-        self.journals.verify(journal_snapshots(candidate))
+        self.journals.verify(journal_states(candidate))
         verify_replay_files(self.folder, candidate.tensors.get(REPLAY_BUFFER, {}))
 
     def write_summary(self, summary: Mapping[str, Any]) -> None:

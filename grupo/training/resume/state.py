@@ -83,7 +83,7 @@ class State:
         self.training_seconds = 0.0
         # sums over the run of the `tokens/`, `time/` and `usage/` metrics, by name
         self.metric_totals: dict[str, float] = {}
-        self.sampler_mismatch = math.inf  # last mean |trainer's logp - sampler's logp|, in nats
+        self.sampler_logp_diff = math.inf  # last mean |trainer's logp - sampler's logp|, in nats
         self.kl = math.nan  # `early_stopping.kl_metric` of the last step, in nats per token
         self.stop_reason = ""  # "" until the run has finished
         self.finished = False
@@ -134,8 +134,8 @@ class State:
         self.total_seconds += step_seconds
         durations = self.step_durations
         self.training_seconds += durations.duration_of_first_execution(self.step, step_seconds)
-        self.sampler_mismatch = metrics.get(
-            "sampler_mismatch/logp_diff_mean", self.sampler_mismatch
+        self.sampler_logp_diff = metrics.get(
+            "sampler_mismatch/logp_diff_mean", self.sampler_logp_diff
         )
         for name, value in metrics.items():
             if name.startswith(("time/", "tokens/", "usage/")):
@@ -227,8 +227,8 @@ class State:
             data["history"],
             tensors["history"],
             # the components; a checkpoint holds only their states
-            self.history.task_histories.statistics,
-            self.history.source_histories.statistics,
+            self.history.statistics_by_task.statistics,
+            self.history.statistics_by_source.statistics,
         )
         self.replay_buffer.restore(tensors.get(REPLAY_BUFFER, {}))
         self.step = checkpoint.step
@@ -243,7 +243,7 @@ class State:
         self.stop_reason = reason
         self.finished = True
 
-    def extend(self) -> None:
+    def begin_extension(self) -> None:
         """Record that the run was extended: it is no longer finished.
 
         If there was a final evaluation, its label "after" becomes that of an evaluation during
@@ -292,7 +292,7 @@ def _write_unfinished_groups(state: State, data: Sequence[Any]) -> None:
 # all plain data of a checkpoint except the history
 DATA_FIELDS: Mapping[str, DataField] = {
     **_attributes("eval_scores", "generated_tokens", "failed_rollouts", "total_seconds"),
-    **_attributes("training_seconds", "metric_totals", "sampler_mismatch"),
+    **_attributes("training_seconds", "metric_totals", "sampler_logp_diff"),
     "tokens_per_microbatch": DataField(
         lambda state: state.policy.tokens_per_microbatch, _write_tokens_per_microbatch
     ),

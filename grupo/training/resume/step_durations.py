@@ -14,7 +14,7 @@ from grupo.core.limits import MEASURED
 from grupo.core.ranges import Measured
 from grupo.storage import strict_json
 from grupo.storage.checkpoint import explain_disk_errors
-from grupo.storage.journal import Journal, JournalSnapshot
+from grupo.storage.journal import Journal, JournalState
 from grupo.util.limits import METRICS_SIZE
 from grupo.util.regular_files import read_regular_file
 
@@ -39,10 +39,16 @@ class StepDurationsRecord:
 
 
 class StepDurations(Protocol):
-    """The seconds of each step. A repeated step keeps the seconds of its first execution."""
+    """The seconds of each step. A repeated step keeps the seconds of its first execution.
 
-    def load(self) -> str:
-        """Read the recorded seconds, and return a message if a line is damaged, else ""."""
+    Args:
+        damage_message: A message if a recorded line is damaged, else "".
+    """
+
+    damage_message: str
+
+    def load(self) -> None:
+        """Read the recorded seconds, and set `damage_message`."""
         ...
 
     def duration_of_first_execution(self, step: int, measured: float) -> float:
@@ -58,8 +64,10 @@ class StepDurations(Protocol):
 class UnrecordedDurations:
     """Returns the measured seconds and records nothing; for a run without a limit of seconds."""
 
-    def load(self) -> str:
-        return ""
+    damage_message = ""
+
+    def load(self) -> None:
+        pass
 
     def duration_of_first_execution(self, step: int, measured: float) -> float:
         return measured
@@ -77,9 +85,10 @@ class RecordedDurations:
         self.journal = Journal(path)
         self.is_writer = is_writer
         self.seconds: dict[int, float] = {}  # by the number of the step, from 1
+        self.damage_message = ""
 
-    def load(self) -> str:
-        """Read the recorded seconds, and return a message if a line is damaged, else "".
+    def load(self) -> None:
+        """Read the recorded seconds, and set `damage_message`.
 
         The writer removes a damaged line and the lines after it from the file.
 
@@ -90,9 +99,9 @@ class RecordedDurations:
         self.seconds = dict(enumerate(record.seconds, 1))
         if self.is_writer and (record.damage or record.torn_bytes):
             with explain_disk_errors("The run is not resumed"):
-                self.journal.truncate(JournalSnapshot(length=record.length))
+                self.journal.truncate(JournalState(length=record.length))
         consequence = "; schedules and the end of the run count new times from there on"
-        return f"{record.damage}{consequence}" if record.damage else ""
+        self.damage_message = f"{record.damage}{consequence}" if record.damage else ""
 
     def duration_of_first_execution(self, step: int, measured: float) -> float:
         """Return the recorded seconds of the step, or else record and return `measured`.

@@ -12,12 +12,12 @@ from grupo.models.template_file import TemplateFile, read_template
 T = TypeVar("T")  # a recipe, or a pipeline of recipes
 
 
-def with_template_texts(recipe: T, kept: Mapping[str, TemplateFile] = {}) -> T:
+def with_template_texts(recipe: T, stored: Mapping[str, TemplateFile] = {}) -> T:
     """A recipe, or a pipeline, with the text of each file that a `chat_template` in it names.
 
     Args:
         recipe: The recipe or pipeline.
-        kept: Texts that a run has kept, by path. Other files are read.
+        stored: Texts that a run has stored, by path. Other files are read.
 
     Raises:
         ConfigError: A file is missing, too large or empty.
@@ -29,12 +29,12 @@ def with_template_texts(recipe: T, kept: Mapping[str, TemplateFile] = {}) -> T:
         path = part.chat_template
         if not path or isinstance(path, TemplateFile):
             return part
-        file = kept.get(path) or TemplateFile(path, read_template(path))
+        file = stored.get(path) or TemplateFile(path, read_template(path))
         return replace(part, chat_template=file)
 
     return map_components(recipe, with_text)
 
 
-def kept_templates(recipe: object) -> Mapping[str, TemplateFile]:
+def stored_templates(recipe: object) -> Mapping[str, TemplateFile]:
     """The chat templates whose texts a recipe or a pipeline holds, by path."""
     return {part.path: part for part in walk(recipe) if isinstance(part, TemplateFile)}

@@ -1,4 +1,4 @@
-"""The batch of a step: groups laid out as tensors, with measured signals and advantages."""
+"""The batch of a step: groups laid out as tensors, with signals and advantages."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -17,7 +17,7 @@ from grupo.recipe import Recipe
 from grupo.storage.fault_injection import kill_point
 from grupo.training.collect.groups import CollectedGroups
 from grupo.training.update.collate import collate
-from grupo.training.update.signals import add_signals, evaluate_all
+from grupo.training.update.signals import add_signals, signals_of_all_rows
 
 
 @dataclass(frozen=True)
@@ -28,18 +28,18 @@ class BatchBuilder:
         method: The method of the step, with resolved schedules.
         policy: The policy before the update.
         aux_models: The reference policy and other auxiliary models.
-        task_history: Returns the states of the method's statistics for a task.
+        statistics_of_task: Returns the states of the method's statistics for a task.
         recomputes_old_logp: True if the trainer computes the old log-probs; False if those of the
             sampler are used.
         ranks: The processes that share the rows.
-        run_forward_passes: Calls a function that runs forward passes, and calls the function again
-            with smaller micro-batches if memory runs out.
+        run_forward_passes: Calls the given function, which runs forward passes. If memory runs out,
+            the micro-batch of `policy` is halved, and the function is called again.
     """
 
     method: Method
     policy: Policy
     aux_models: AuxModels
-    task_history: Callable[[Task], TaskHistory]
+    statistics_of_task: Callable[[Task], TaskHistory]
     recomputes_old_logp: bool
     ranks: Ranks
     run_forward_passes: Callable[[Callable[[], Batch]], Batch]
@@ -57,13 +57,15 @@ class BatchBuilder:
         return batch
 
     def collate(self, collected: CollectedGroups) -> Batch:
-        """The batch of the kept groups, without measured signals."""
-        batch = collate(collected.kept_groups, self.policy.encode, self.task_history)
-        reprompted = self.aux_models.encode_reprompted(self.policy, collected.kept_groups)
-        rollout_of_row = batch.rollout
-        row = torch.arange(len(rollout_of_row))
-        rank = collected.rank_of_rows(rollout_of_row)
-        return replace(batch, inputs={**batch.inputs, **reprompted, "row": row, "rank": rank})
+        """The batch of the kept groups, without the signals that need a forward pass."""
+        batch = collate(collected.kept_groups, self.policy.encode, self.statistics_of_task)
+        # an auxiliary model may evaluate the responses after a prompt of its own
+        aux_inputs = self.aux_models.encode_own_prompts(self.policy, collected.kept_groups)
+        row_inputs = {
+            "row": torch.arange(len(batch.rollout)),  # identifies a row within a minibatch
+            "rank": collected.rank_of_rows(batch.rollout),  # the rank that generated the row
+        }
+        return replace(batch, inputs={**batch.inputs, **aux_inputs, **row_inputs})
 
     def add_method_signals(self, batch: Batch) -> Batch:
         """Return the batch with the signals that the method reads; old log-probs do not change."""
@@ -81,10 +83,11 @@ class BatchBuilder:
     def _recomputed_old_logp(self, batch: Batch) -> Tensor:
         """The old log-probs, recomputed for all actions that were sampled in the row's context."""
         has_logp = (batch.signals["sampled"] > 0) | (batch.old_logp != 0)
+        # "off_context" is 1 for an action that was sampled in another context
         is_in_context = has_logp & (batch.signals["off_context"] == 0)
         if not is_in_context.any():
             return batch.old_logp  # demonstrations need no forward pass
-        logp = evaluate_all(self.policy, self.policy, batch, ["logp"], self.ranks)["logp"]
+        logp = signals_of_all_rows(self.policy, self.policy, batch, ["logp"], self.ranks)["logp"]
         return torch.where(is_in_context, logp, batch.old_logp)
 
 

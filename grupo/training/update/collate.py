@@ -22,7 +22,7 @@ Encode = Callable[[Sequence[Rollout]], Any]
 def collate(
     groups: Sequence[Group],
     encode: Encode,
-    task_history: Callable[[Task], TaskHistory] = lambda _: TaskHistory(),
+    statistics_of_task: Callable[[Task], TaskHistory] = lambda _: TaskHistory(),
 ) -> Batch:
     """Collate groups of ragged rollouts into one batch, with a row for each context of a rollout.
 
@@ -35,7 +35,8 @@ def collate(
     Args:
         groups: The groups to train on.
         encode: Turns the contexts, each of which is a `Rollout`, into the policy's `inputs`.
-        task_history: Returns the states of the method's statistics for a task; empty by default.
+        statistics_of_task: Returns the states of the method's statistics for a task; by default,
+            no states.
     """
     rollouts = [rollout for group in groups for rollout in group.rollouts]
     # a row is the list of its placed responses
@@ -57,7 +58,7 @@ def collate(
         old_logp=to_matrix(lambda placed: placed.response.logp),  # until the policy recomputes it
         signals=SignalDict({name: to_matrix(fn) for name, fn in value_functions.items()}),
         reward_terms=SignalDict(_reward_terms(rollouts)),
-        history=tuple(task_history(group.task) for group in groups),
+        history=tuple(statistics_of_task(group.task) for group in groups),
         inputs=encode([context for rollout in rollouts for context in rollout.contexts]),
     )
 

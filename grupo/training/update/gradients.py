@@ -24,7 +24,11 @@ from grupo.training.update.policy_device import (
     copy_results_to_cpu,
 )
 from grupo.training.update.routers import RouterUpdate
-from grupo.training.update.signals import MicrobatchSignalModel, evaluate_all, microbatches_by_rank
+from grupo.training.update.signals import (
+    MicrobatchSignalModel,
+    microbatches_by_rank,
+    signals_of_all_rows,
+)
 from grupo.training.update.update_metrics import TokenHook, UpdateMetrics
 from grupo.util.device_copies import to_device
 
@@ -57,7 +61,7 @@ def accumulate_gradients(
     batch: Batch,
     token_hook: TokenHook = no_hook,
     *,
-    measure_all_rows: bool = False,
+    include_rows_without_gradient: bool = False,
     ranks: Ranks = SINGLE_RANK,
 ) -> dict[str, float]:
     """Add the gradient of a minibatch's loss to the policy's parameters, and return metrics.
@@ -80,8 +84,8 @@ def accumulate_gradients(
         token_hook: Called for each micro-batch, with the micro-batch and its values per action: the
             entropy, the log-ratio and the metrics of the loss. If the loss couples rows, it is
             called once with the whole minibatch.
-        measure_all_rows: Whether rows without a gradient are evaluated, too. A controller that
-            reads a metric needs the mean over all rows.
+        include_rows_without_gradient: Whether rows without a gradient are evaluated, too. A
+            controller that reads a metric needs the mean over all rows.
         ranks: The processes that share the rows. The metrics cover the evaluated rows of all ranks.
     """
     weight = method.aggregation(batch)
@@ -91,7 +95,7 @@ def accumulate_gradients(
     if requires.coupled_rows or (requires.coupled_sequences and batch.has_forks):
         _accumulate_through_signals(policy, method, batch, weight, metrics, routers, ranks)
     else:
-        rows = _rows_to_evaluate(method, batch, weight, measure_all_rows)
+        rows = _rows_to_evaluate(method, batch, weight, include_rows_without_gradient)
         batch, weight = batch.select_rows(rows), weight[rows]
         _accumulate_directly(policy, method, batch, weight, metrics, routers, ranks)
     return metrics.means() | routers.metrics()
@@ -152,7 +156,7 @@ def _accumulate_through_signals(
     signal_names = _signal_names(method, routers)
     batch = routers.prepare(batch)
     # every rank gets the signals of all rows
-    signals = evaluate_all(policy, policy, batch, signal_names, ranks)
+    signals = signals_of_all_rows(policy, policy, batch, signal_names, ranks)
     policy_signals = Signals({name: signal.requires_grad_() for name, signal in signals.items()})
     loss = (weight * method.loss(policy_signals, batch)).sum()
     (loss + routers.loss(policy_signals)).backward()
@@ -192,14 +196,14 @@ def _handle_out_of_memory(
 
 
 def _rows_to_evaluate(
-    method: Method, batch: Batch, weight: Tensor, measure_all_rows: bool
+    method: Method, batch: Batch, weight: Tensor, include_rows_without_gradient: bool
 ) -> Tensor:
     """Return the indices of the rows with an action whose weight is not 0.
 
     Rows in which every advantage is 0 are left out if the loss is 0 for them
-    (`zero_if_no_advantage`), unless `measure_all_rows` is set.
+    (`zero_if_no_advantage`), unless `include_rows_without_gradient` is set.
     """
     has_loss = batch.mask & (weight != 0)  # for each action
-    if method.loss.zero_if_no_advantage and not measure_all_rows:
+    if method.loss.zero_if_no_advantage and not include_rows_without_gradient:
         has_loss &= batch.advantage != 0
     return has_loss.any(1).nonzero()[:, 0]

@@ -61,7 +61,7 @@ def add_signals(
             own_row_groups = list(_groups_of_rows(batch))[ranks.rank :: ranks.size]
             values = _evaluate_rows(signal_model, batch, [signal_name], own_row_groups, ranks)
         else:
-            values = evaluate_all(policy, signal_model, batch, [signal_name], ranks)
+            values = signals_of_all_rows(policy, signal_model, batch, [signal_name], ranks)
         batch = batch.with_signals({name: values[signal_name]})
     return batch
 
@@ -76,7 +76,7 @@ def _groups_of_rows(batch: Batch) -> Iterator[Tensor]:
 
 
 @torch.no_grad()
-def evaluate_all(
+def signals_of_all_rows(
     policy: MicrobatchSignalModel,
     signal_model: SignalModel,
     batch: Batch,

@@ -66,10 +66,11 @@ class Updater:
             batch: The batch of the step, with advantages.
             learning_rates: The learning rate of each optimizer, by name.
             step: Number of the step, from 0.
-            action_signals: Output: this call adds, for each row of every rank, the policy's signals
-                under the number of the row.
+            action_signals: This call adds the policy's signals of each row, by row number. Rank 0
+                receives the rows of all ranks, another rank only its own. A row that is skipped in
+                the update, such as one with advantage 0, is missing.
         """
-        rng = make_rng(self.recipe.seed, "plan", step)
+        rng = make_rng(self.recipe.seed, "plan", step)  # for the order of the minibatches
         update_metrics = [
             self._update(method, minibatch, learning_rates, action_signals)
             for minibatch in method.updates(batch, rng)
@@ -88,16 +89,17 @@ class Updater:
     ) -> Metrics:
         """Train on a minibatch, and return the metrics of the update."""
         with self.stopwatch.lap("update"):
-            values = self.retry_on_oom(
+            update_metrics = self.retry_on_oom(
                 partial(
                     accumulate_gradients,
                     self.policy,
                     method,
                     minibatch,
                     action_signals,
-                    # controllers read means over all rows; `method` has numbers in their place, so
-                    # the recipe's method says whether there are any
-                    measure_all_rows=bool(self.recipe.method.controller_metric_names),
+                    # Rows without gradient are skipped to save time, but not if there is a
+                    # controller: its metric may be a mean over all rows. Only `recipe.method` has
+                    # the controllers; in `method`, numbers have replaced them.
+                    include_rows_without_gradient=bool(self.recipe.method.controller_metric_names),
                     ranks=self.ranks,
                 )
             )
@@ -107,8 +109,9 @@ class Updater:
         with self.stopwatch.lap("update"):
             for name, optimizer in self.optimizers.items():
                 lr = learning_rates[name]
-                # of metrics with equal names, the first optimizer's are kept: the policy's
-                values = optimizer_step(optimizer, lr, self.recipe.max_grad_norm) | values
+                optimizer_metrics = optimizer_step(optimizer, lr, self.recipe.max_grad_norm)
+                # of two metrics with one name, keep the first: that of the policy's optimizer
+                update_metrics = optimizer_metrics | update_metrics
             parameters = [p for o in self.optimizers.values() for p in optimizer_parameters(o)]
             check_finite_weights(parameters, learning_rates, self.ranks)
             self.policy.update_weight_copies()
@@ -116,4 +119,4 @@ class Updater:
         if self.recipe.ema:
             self.recipe.ema.update(self.ema_weights, self.policy.weights())
             kill_point("step/ema_updated")
-        return values
+        return update_metrics

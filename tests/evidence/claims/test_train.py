@@ -20,7 +20,7 @@ from grupo.models.base import AuxModels
 from grupo.recipe import Recipe
 from grupo.rollouts.history import History
 from grupo.rollouts.replay_buffer import ReplayBuffer
-from grupo.rollouts.task_history import StatisticStore
+from grupo.rollouts.statistic_store import StatisticStore
 from grupo.training.collect.groups import CollectedGroups
 from grupo.training.learner import AUX_HEAD_OPTIMIZER, OPTIMIZER, Learner
 from grupo.training.resume.state import State
@@ -88,11 +88,11 @@ def learner_of(run: TabularRun) -> Learner:
         optimizers,
         learner.aux_models,
         run.tasks,
-        history=History(task_histories=StatisticStore(statistics)),
+        history=History(statistics_by_task=StatisticStore(statistics)),
         replay_buffer=ReplayBuffer(),
         ema_weights={},
     )
-    learner.state.sampler_mismatch = 0.0
+    learner.state.sampler_logp_diff = 0.0
     learner.stopwatch = Stopwatch()
     learner.step_messages = []
     learner.ranks = SINGLE_RANK

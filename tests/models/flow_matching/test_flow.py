@@ -193,7 +193,7 @@ def test_prompt_override_evaluates_the_same_latents_under_another_prompt(flow):
     aux_models = policy.attach_aux_models({"logp@blue"}, ReferenceUpdate(), (aux_model,))
     rollouts = tiny_flow.generate(policy.actor(1), ["red", "a blue circle"])
     batch = tiny_flow.batch_of(policy, rollouts)
-    reprompted = aux_models.encode_reprompted(policy, [Group(Task("k", "a"), tuple(rollouts))])
+    reprompted = aux_models.encode_own_prompts(policy, [Group(Task("k", "a"), tuple(rollouts))])
     batch_reprompted = replace(batch, inputs={**batch.inputs, **reprompted})
     off = (aux_models.signal_models["blue"].signals(batch_reprompted).logp - batch.old_logp).abs()
     assert off[0].max() > 1e-4

@@ -35,7 +35,7 @@ def advantages(method: Method, steps: Steps) -> list[dict[str, list[float]]]:
             Group(tasks[key], tuple(_rollout(r, terms) for r, terms in rollouts))
             for key, rollouts in rewards.items()
         ]
-        batch = collate(groups, lambda rows: torch.arange(len(rows)), history.task_history)
+        batch = collate(groups, lambda rows: torch.arange(len(rows)), history.statistics_of_task)
         batch = replace(batch, reward=batch.reward.double(), old_logp=batch.old_logp.double())
         values = iter(batch.with_advantage(method.advantage).advantage[:, 0].tolist())
         result.append({g.task.key: [next(values) for _ in g.rollouts] for g in groups})

@@ -113,7 +113,7 @@ def check_thompson() -> None:
     for step in range(7):
         for task in tasks:
             made = [(s, right, 8 - right) for s, right in VADE_GROUPS[task.key] if s < step]
-            found = method.curriculum.decayed_counts(history.task_history(task), step)
+            found = method.curriculum.decayed_counts(history.statistics_of_task(task), step)
             expected = vade_counts(made, step, 0.5, 0.9)
             assert max(abs(a - b) for a, b in zip(found, expected, strict=True)) < 1e-9
         groups = [group(t, right, 8) for t in tasks for s, right in VADE_GROUPS[t.key] if s == step]

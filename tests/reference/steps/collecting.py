@@ -9,7 +9,7 @@ from grupo.core.types import Group, Response, Rollout, Task
 from grupo.method import Method
 from grupo.rollouts.curricula import Curriculum, CurriculumRequest, next_tasks
 from grupo.rollouts.history import History
-from grupo.rollouts.task_history import StatisticStore
+from grupo.rollouts.statistic_store import StatisticStore
 from grupo.training.collect.groups import CollectedGroups, collect_groups
 
 SEED = 3
@@ -22,7 +22,7 @@ def make_tasks(count: int) -> list[Task]:
 
 def make_history(method: Method) -> History:
     """An empty history with the statistics that the method declares."""
-    return History(task_histories=StatisticStore(method.requires.task_statistics))
+    return History(statistics_by_task=StatisticStore(method.requires.task_statistics))
 
 
 def rollout(reward: float, length: int = 1) -> Rollout:

@@ -12,7 +12,7 @@ from grupo.core.types import Group, Rollout, Task
 from grupo.rollouts.curricula import CurriculumRequest, RecentAdvantages, SourceBandit
 from grupo.rollouts.curricula.sources import bandit_probabilities
 from grupo.rollouts.history import History
-from grupo.rollouts.task_history import StatisticStore
+from grupo.rollouts.statistic_store import StatisticStore
 from grupo.util.errors import ConfigError
 
 SOURCES = ("easy", "hard")
@@ -25,7 +25,7 @@ def group(task, *rewards):
 
 
 def request(curriculum, *groups, num_tasks=1000):
-    history = History(source_histories=StatisticStore(curriculum.requires.source_statistics))
+    history = History(statistics_by_source=StatisticStore(curriculum.requires.source_statistics))
     history.append_groups(0, groups)
     return CurriculumRequest(TASKS, history, num_tasks, seed=0)
 

@@ -9,7 +9,7 @@ from grupo.core.types import Group, Rollout, Task
 from grupo.rollouts.curricula import CurriculumRequest, VarianceAware, next_tasks
 from grupo.rollouts.curricula.variance import interleave
 from grupo.rollouts.history import History
-from grupo.rollouts.task_history import StatisticStore
+from grupo.rollouts.statistic_store import StatisticStore
 
 TASKS = [Task(str(i), "?") for i in range(3)]
 OUTCOME = VarianceAware(outcome_coef=1.0, diversity_coef=0.0, floor=0.0)
@@ -24,7 +24,7 @@ def request(curriculum, *steps, num_tasks=8, num_tasks_drawn=0):
     """A request after steps of groups."""
     history = History(
         num_tasks_drawn=num_tasks_drawn,
-        task_histories=StatisticStore(tuple(curriculum.requires.task_statistics)),
+        statistics_by_task=StatisticStore(tuple(curriculum.requires.task_statistics)),
     )
     for step, groups in enumerate(steps):
         history.append_groups(step, groups)
@@ -67,7 +67,7 @@ def test_the_last_group_counts_without_momentum_and_a_mean_with_it():
     steps = [group(TASKS[0], [0, 1])], [group(TASKS[0], [1, 1]), group(TASKS[1], [0, 1])]
     assert OUTCOME.weights(request(OUTCOME, *steps))[:2] == [0.0, 1.0]
     slow = replace(OUTCOME, momentum=0.5)
-    states = request(slow, *steps).history.task_history(TASKS[0]).states
+    states = request(slow, *steps).history.statistics_of_task(TASKS[0]).states
     assert list(states.values()) == [(0.75, 0.0, 1.0)]  # (1/2 + 1) / 2
 
 

@@ -110,7 +110,9 @@ def test_a_run_is_extended_twice_and_records_both_earlier_recipes(four, training
     assert training_process("extend", four, changes=FIVE).succeeded
     assert training_process("extend", four, changes={"max_steps": 6}).succeeded
     folder = RunFolder.open(four)
-    assert [(e.recipe.max_steps, e.step, e.finished) for e in folder.earlier_recipes] == [
+    assert [
+        (e.recipe.max_steps, e.replaced_at_step, e.run_had_ended) for e in folder.earlier_recipes
+    ] == [
         (4, 4, True),
         (5, 5, True),
     ]

@@ -9,7 +9,7 @@ import pytest
 
 from grupo.storage import atomic_files, checkpoint
 from grupo.storage.checkpoint import SaveFailed
-from grupo.storage.journal import Journal, JournalSnapshot
+from grupo.storage.journal import Journal, JournalState
 from tests.helpers import checkpoint_contents
 from tests.helpers.failing_disk import (
     ERRORS,
@@ -128,7 +128,7 @@ def test_a_failed_append_is_undone(most, tmp_path):
         assert failure == (str(journal.path) if disk.failed else "")
         if disk.failed:
             assert disk.failed == ["close"] or journal.path.read_bytes() == before
-            journal.truncate(JournalSnapshot(length=len(before)))
+            journal.truncate(JournalState(length=len(before)))
         else:
             break
     assert journal.read() == ([{"step": 0}, {"step": 1}], ())

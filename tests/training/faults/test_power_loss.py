@@ -8,7 +8,7 @@ import pytest
 
 from grupo.storage import atomic_files
 from grupo.storage.checkpoint import NoCheckpoint
-from grupo.storage.journal import Journal, JournalSnapshot
+from grupo.storage.journal import Journal, JournalState
 from tests.helpers import checkpoint_contents
 from tests.helpers.fast_cases import fast_cases
 from tests.helpers.power_loss import Disk, RecordingDisk, tears, tree_of, write_tree
@@ -127,7 +127,7 @@ def test_a_journal_keeps_synced_lines_and_is_truncated_to_them(tmp_path):
     journal.append(*({"step": step, "text": "y" * 300} for step in range(20, 26)))
     for torn in sorted(tears(b"", journal.path.read_bytes()[len(synced) :])):
         journal.path.write_bytes(synced + torn)
-        journal.truncate(JournalSnapshot(length=len(synced)))
+        journal.truncate(JournalState(length=len(synced)))
         assert journal.path.read_bytes() == synced
 
 
@@ -136,7 +136,7 @@ def test_a_journal_syncs_its_lines_and_its_name(tmp_path):
     journal = Journal(tmp_path / "metrics.jsonl", disk)
     journal.append({"step": 0})
     journal.fsync()
-    journal.truncate(JournalSnapshot())
+    journal.truncate(JournalState())
     called = [call for call in disk.calls if call[0] != "create"]
     sync = [("fsync", "metrics.jsonl"), ("fsync", ".")]
     assert called[0] == ("write", "metrics.jsonl", b'{"step": 0}\n')

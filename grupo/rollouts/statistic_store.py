@@ -48,8 +48,8 @@ class StatisticStore(Mapping[str, TaskHistory]):
         return len(self.state_values) // max(1, self._row_length)
 
     @property
-    def empty_history(self) -> TaskHistory:
-        """The initial states of the statistics: the history of a task without a group."""
+    def initial_states(self) -> TaskHistory:
+        """The states of the statistics for a task without a group."""
         return TaskHistory(states=self._states(self._initial_row))
 
     def copy(self) -> "StatisticStore":
