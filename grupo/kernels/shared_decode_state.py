@@ -9,6 +9,7 @@ from torch import Tensor
 from grupo.kernels.kv_tensors import LayerKV
 from grupo.kernels.log_softmax import at_least_float32
 from grupo.kernels.packing.block_attention import AttentionConfig
+from grupo.kernels.packing.sinks import Sinks, softmax_with_sinks
 from grupo.kernels.prefix_cache import PrefixCache
 
 
@@ -44,7 +45,13 @@ class SharedDecodeState:
         return self.prefix_cache.read_kv(layer, self.slots)[1].transpose(0, 1)
 
     def attend(
-        self, layer: int, q: Tensor, k: Tensor, v: Tensor, config: AttentionConfig
+        self,
+        layer: int,
+        q: Tensor,
+        k: Tensor,
+        v: Tensor,
+        config: AttentionConfig,
+        sinks: Sinks | None = None,
     ) -> Tensor:
         """Outputs (1, R, H, d) of queries (1, H, R, d), keys and values (1, K, R, d)."""
         q, k, v = q[0], k[0], v[0]
@@ -57,7 +64,7 @@ class SharedDecodeState:
             scores = torch.tanh(scores / config.softcap) * config.softcap
         if config.window < inf:
             scores = scores.masked_fill(self._beyond(config.window), -inf)
-        p = scores.softmax(-1).to(v)
+        p = softmax_with_sinks(scores.permute(2, 0, 1, 3), sinks).permute(1, 2, 0, 3).to(v)
         out = p[..., :-1] @ values[:, None] + p[..., -1:] * v[:, None]
         return out.flatten(0, 1).transpose(0, 1)[None]
 

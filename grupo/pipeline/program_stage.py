@@ -13,7 +13,7 @@ from grupo.core.ranges import PositiveInt
 from grupo.core.types import Task
 from grupo.distributed.base import Ranks
 from grupo.pipeline.conditions import StageCondition
-from grupo.pipeline.data_stage import new_data_file, sampling_inputs
+from grupo.pipeline.data_stage import data_file_with_summary, sampling_inputs
 from grupo.pipeline.merge import WeightMerge
 from grupo.pipeline.program_search import ProgramSearch, search_programs, uses_answers
 from grupo.recipe import Recipe
@@ -107,7 +107,7 @@ class ProgramStage:
             return
         summary = {"seed": recipe.seed, "items": self.items, **_summary_data(search)}
         summary["seconds"] = round(perf_counter() - started_at, 2)
-        with new_data_file(folder / PROGRAM_FILE, summary) as path:
+        with data_file_with_summary(folder / PROGRAM_FILE, summary) as path:
             path.write_text(f"{search.programs[search.chosen].text}\n", encoding="utf-8")
         callback.on_message(f"{_description(search)}: {folder / PROGRAM_FILE}")
 

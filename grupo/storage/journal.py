@@ -116,9 +116,7 @@ class Journal:
                 lines = _read_lines(file, num_lines, remaining)
                 if changed := _changed_lines(state.checksums, block, lines):
                     around = [previous, *lines, file.readline(JOURNAL_LINE.maximum)]
-                    raise DamagedJournal(
-                        _damage_message(self.path, state, block, changed, around)
-                    )
+                    raise DamagedJournal(_damage_message(self.path, state, block, changed, around))
                 size = sum(map(len, lines))
                 remaining -= size
                 previous = lines[-1]

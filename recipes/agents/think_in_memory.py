@@ -176,10 +176,10 @@ def measured(
     policy: HasActor, tasks: Sequence[Task], strategy: TurnStrategy, seed: int
 ) -> dict[str, float]:
     """The share of right answers, and the tokens of a task; what the strategy counts."""
-    attempts = attempt_tasks(policy, ENV, tasks, strategy, rounds=range(1), key=seed)
+    attempts = attempt_tasks(policy, ENV, tasks, strategy, attempt_indices=range(1), key=seed)
     assert not attempts.errors, attempts.errors[:1]
     right = fmean(rollout.reward for rollout in attempts.rollouts[0])
-    tokens = attempts.tokens_per_answer
+    tokens = attempts.tokens_per_attempt
     usage = {name: count / len(tasks) for name, count in attempts.usage.items()}
     return {"right": right, "tokens": sum(tokens.values()), **tokens, **usage}
 

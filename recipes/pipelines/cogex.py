@@ -157,10 +157,10 @@ def measured(
     policy: HasActor, tasks: Sequence[Task], strategy: TurnStrategy, seed: int, env: EnvSpec = ENV
 ) -> dict[str, float]:
     """The share of right answers, and the tokens of an answer."""
-    attempts = attempt_tasks(policy, env, tasks, strategy, rounds=range(1), key=seed)
+    attempts = attempt_tasks(policy, env, tasks, strategy, attempt_indices=range(1), key=seed)
     assert not attempts.errors, attempts.errors[:1]
     right = fmean(rollout.reward for rollout in attempts.rollouts[0])
-    return {"right": right, "tokens": sum(attempts.tokens_per_answer.values())}
+    return {"right": right, "tokens": sum(attempts.tokens_per_attempt.values())}
 
 
 def arms_of_seed(folder: Path, model: str, seed: int) -> dict[str, dict[str, float]]:

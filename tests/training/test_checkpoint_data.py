@@ -49,7 +49,7 @@ def test_values_of_another_type_are_refused_in_one_line(name):
     allowed = {
         "history": [{"a": "b"}],
         "kl": [None],
-        "sampler_mismatch": [None],
+        "sampler_logp_diff": [None],
         "finished": [True],
     }
     texts = ["x", "\x1b[2J"] if isinstance(DATA[name], str) else []

@@ -11,7 +11,7 @@ from grupo.core.field_types import matches_type
 from grupo.rollouts.eval_scores import scores_by_step
 from grupo.storage.checkpoint import Checkpoint
 from grupo.storage.manifest import InvalidCheckpoint
-from grupo.training.resume.journals import journal_snapshots
+from grupo.training.resume.journals import journal_states
 
 Number = int | float
 FIELDS: Mapping[str, Any] = {
@@ -21,7 +21,7 @@ FIELDS: Mapping[str, Any] = {
     "lengths": Mapping[str, int],
     **dict.fromkeys(("generated_tokens", "failed_rollouts", "tokens_per_microbatch"), int),
     **dict.fromkeys(("total_seconds", "training_seconds"), Number),
-    **dict.fromkeys(("sampler_mismatch", "kl"), Number | None),
+    **dict.fromkeys(("sampler_logp_diff", "kl"), Number | None),
     **dict.fromkeys(("rollout_queue", "unfinished_groups"), Any),  # `State.restore` reads them
     "finished": bool,
     **dict.fromkeys(("stop_reason", "fingerprint"), str),
@@ -48,7 +48,7 @@ def check_data(checkpoint: Checkpoint) -> None:
     if problem := next(_problems(checkpoint.data), ""):
         raise InvalidCheckpoint(f"data.json: {problem}")
     try:
-        journal_snapshots(checkpoint)
+        journal_states(checkpoint)
         scores_by_step(checkpoint.data["eval_scores"], checkpoint.step)
     except WRONG_DATA as error:
         raise InvalidCheckpoint(f"its data are not those of a run: {error!r:.200}") from error
