@@ -170,7 +170,7 @@ PAPER = Paper(
     ),
     missing=(
         "Dialogues with people's ratings, on which the paper is evaluated.",
-        "A comparison on a pretrained model: recipes/agents/think_in_memory.py runs two tasks.",
+        "A comparison on a pretrained model: docs/answer_time.md has two tasks of one.",
     ),
     shown=(
         "tests/core/test_thought_memory.py"
