@@ -30,6 +30,7 @@ def main() -> None:
     chosen = [key for key in rows if any("/".join(key).startswith(x) for x in args.only)]
     if args.only and not chosen:
         parser.error(f"--only: {args.only}. Allowed: {', '.join(map('/'.join, rows))}.")
+    args.folder.mkdir(parents=True, exist_ok=True)
     file: Path = args.folder / RESULTS
     for name, row in chosen or [key for key in rows if key not in read_results(file)]:
         print(f"{name}/{row}", flush=True)
