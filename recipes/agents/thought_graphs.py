@@ -4,9 +4,9 @@ The task, the solver and the schedules are those of `sorting_graphs.py`. A toy m
 schedule that refines at random, with other random operations among it, and is then trained by GRPO;
 the solver stays as it is. The first runs cloned the fixed schedule, see docs/agents.md.
 
-The table, named before the first run: lists sorted, among 64 that no training has seen, with at
-most 6 calls of the solver in each session. Arms: the fixed schedule; the schedule that refines
-where errors are; the clone; the clone after 60 steps of GRPO. The claim is that the last one sorts
+The table, named before it was made, for a task whose size trials had chosen: lists sorted, among
+64 that no training has seen, with at most 6 calls of the solver in each session. Arms: the fixed
+schedule; the schedule that refines where errors are; the clone; the clone after 60 steps of GRPO. The claim is that the last one sorts
 more lists than the fixed schedule. Budget: 4 minutes of a core for a seed.
 
 A second table has both schedules with a pretrained solver, which sorts lists of eight numbers as it

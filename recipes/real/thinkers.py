@@ -2,7 +2,8 @@
 
 Hsu et al., 2025, arXiv:2505.11107. Four thinkers name members of a set, each with 32 tokens at
 most. Both arms have the same prompt, the same starts and the same tokens; the only difference is
-what a thinker reads: the texts of all, or its own. The wording was chosen on independent answers.
+what a thinker reads: the texts of all, or its own. Wording, temperature and length were chosen on
+independent answers, after one attempt of each arm with an earlier wording.
 
 The table, fixed before the arms were compared: for each list and arm, the number of different
 members that the four texts name together in their first 8, 16 and 32 tokens, the share of mentions
