@@ -3,10 +3,11 @@
 Sridhar et al., 2025, arXiv:2510.17045. The tasks are sums of one digit, which this model solves if
 it decodes greedily, and the larger one of two numbers, which it does not.
 
-The table, fixed before the first whole run (a trial with one task had shown the time, so that tasks
-and tokens were cut, and that a learning rate of 0.003 changes nothing): for each family and learning rate, the share of tasks that
-the answer solves, generated tokens and gradient steps of an answer, the mean entropy of its tokens,
-and the mean entropy behind the peak of the moving average, where the method lowers it. Below: the
+The table, fixed before the first whole run: for each family and learning rate, the share of tasks
+that the answer solves, generated tokens and gradient steps of an answer, the mean entropy of its
+tokens, and the mean entropy behind the peak of the moving average, where the method lowers it. A
+trial with one task had shown how many tasks and tokens fit the time, and that a learning rate of
+0.003 changes nothing. Below: the
 paired differences of accuracy and of the entropy behind the peak from learning rate 0, which is
 ordinary decoding, with bootstrap intervals over tasks. Claim of the paper: shorter answers, which
 are more often right. A null result is a result.
