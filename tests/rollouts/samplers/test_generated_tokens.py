@@ -279,14 +279,15 @@ SAMPLERS = dict(all_samplers())
 def fast_samplers() -> set[str]:
     """All but most pairs of a wrapper and a turn strategy, which run in `make test-slow`.
 
-    Each wrapper is tried around one response, and around one of the other turn strategies in turn.
+    Each wrapper is tried around one response, and the wrappers in turn around the other turn
+    strategies in turn, so that each is in a pair.
     """
     single, *others = TURN_STRATEGIES
     names = [*wrappers(GroupSampler(2))]
     pairs = {f"{name} {turn}" for name in names for turn in TURN_STRATEGIES}
     tried = {f"{name} {single}" for name in names}
-    tried |= {f"{name} {others[i % len(others)]}" for i, name in enumerate(names)}
-    assert len(names) >= len(others)
+    count = max(len(names), len(others))
+    tried |= {f"{names[i % len(names)]} {others[i % len(others)]}" for i in range(count)}
     resampled = "ResampleUntilInformative "
     return {name for name in SAMPLERS if name.removeprefix(resampled) not in pairs - tried}
 
