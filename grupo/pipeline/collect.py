@@ -37,7 +37,7 @@ class SampledGroups:
     Args:
         groups: A group for each task.
         generated: Number of generated tokens by role, also of rollouts that the sampler dropped and
-            of attempts that a turn strategy did not return.
+            of responses that a turn strategy sampled and did not return.
         read: Number of read tokens by role.
         usage: External usage, such as calls of a judge, and the counts that the turn strategy adds
             to it, by name.
@@ -53,8 +53,8 @@ class SampledGroups:
 class WithRejected:
     """Runs a turn strategy, and stores the answers that it rejected in `Rollout.rejected`.
 
-    Only the answers to the first observation are stored: a preference pair starts from the prompt
-    of the task.
+    Only a rollout of one turn keeps them: a preference pair is a prompt and two whole answers. A
+    second turn clears them.
 
     Args:
         inner: The strategy.
@@ -101,12 +101,12 @@ def sample_collection(
     generated, read, usage = Counter[str](), Counter[str](), Counter[str]()
     with sampling_inputs(recipe, max_tasks, callback, ranks) as inputs:
         for first in range(0, len(inputs.tasks), tasks_at_once):
-            with generation_only():  # an actor made here keeps no activations for an update
+            with generation_only():  # no update follows: the engine keeps nothing for one
                 actor = inputs.policy.actor(derive_key(recipe.seed, "collect", first))
             tasks = inputs.tasks[first : first + tasks_at_once]
-            resized = [replace(task, group_size=0) for task in tasks]  # 0: the sampler's group size
+            tasks = [replace(task, group_size=0) for task in tasks]  # 0: that of the sampler
             with count_external_usage() as own_usage:
-                groups += sample_groups(actor, recipe.env, resized, sampler, ranks)
+                groups += sample_groups(actor, recipe.env, tasks, sampler, ranks)
             own_counts = [actor.generated_tokens, actor.read_tokens, own_usage]
             counts_of_ranks = exchange_json(ranks, own_counts, Phase.ANSWERS_COLLECTED, "generate")
             generated_by_rank, read_by_rank, usage_by_rank = zip(*counts_of_ranks, strict=True)

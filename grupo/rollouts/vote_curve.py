@@ -1,4 +1,4 @@
-"""Curves of self-consistency and best-of-n: accuracy by the number of attempts, from one sample."""
+"""Accuracy of self-consistency and best-of-n by number of attempts, from one set of attempts."""
 
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass

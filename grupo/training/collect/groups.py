@@ -94,13 +94,12 @@ async def collect_groups(
         tasks: The training tasks.
         history: The record of earlier groups, which this function changes: it counts the new tasks
             in `history.num_tasks_drawn` and removes the unfinished rollouts of drawn tasks.
-        num_groups: The first round requests this number of new groups, and continues
-            `unfinished_groups` in addition. Each later round requests `num_groups` minus all groups
-            that are kept or unfinished by then. Here continued groups count as well, so that the
-            requested number may be 0 or negative.
-        seed: Seed of the curriculum. With a token limit, it also seeds each group, so that a
-            continued group does not draw the same random numbers again. Without a token limit, the
-            random numbers are those of `actor`.
+        num_groups: Number of new groups that the first round requests. A later round requests this
+            number minus all groups that are kept or unfinished by then, the continued ones
+            included. That may be 0 or less.
+        seed: Seed of the curriculum. With a token limit, the random numbers of a group are derived
+            from this seed, from the group's label and from the step. Without one, they are those of
+            `actor`.
         ranks: The processes that share the generation; every rank returns the groups of all ranks.
         token_limit: Maximum number of tokens that this step generates for one rollout. None means
             that this step generates every rollout to its end.
@@ -109,12 +108,11 @@ async def collect_groups(
     opened_env = open_env(env)
     collection = _Collection()
     groups_to_generate = list(unfinished_groups)
-    # `GroupInProgress.first_step` is read only of groups that a later step continues. Without a
-    # token limit there are none.
+    # Without a token limit, no group is continued later, and nothing reads its first step.
     step = token_limit.step if token_limit else 0
     for round_index in count():
         num_missing = num_groups - len(collection.kept) - len(collection.unfinished)
-        groups_so_far = tuple(collection.without_failed)
+        groups_so_far = tuple(collection.without_failed_rollouts)
         request = CurriculumRequest(tasks, history, num_missing, seed, round_index, groups_so_far)
         groups_to_generate += _draw_groups(method, request, step)
         if not groups_to_generate:
@@ -142,14 +140,15 @@ class _Collection:
 
     Args:
         sampled: The groups whose generation has ended.
-        without_failed: The sampled groups without their failed rollouts; empty groups are dropped.
-        kept: The groups that the filter selected among those of `without_failed`.
+        without_failed_rollouts: The sampled groups without their failed rollouts; empty groups are
+            dropped.
+        kept: The groups that the filter selected among those of `without_failed_rollouts`.
         rank_of_rollout: The rank that generated each rollout, by `Rollout.index`.
         unfinished: The groups that the next step continues.
     """
 
     sampled: list[Group] = field(default_factory=list)
-    without_failed: list[Group] = field(default_factory=list)
+    without_failed_rollouts: list[Group] = field(default_factory=list)
     kept: list[Group] = field(default_factory=list)
     rank_of_rollout: list[int] = field(default_factory=list)
     unfinished: list[GroupInProgress] = field(default_factory=list)
@@ -172,14 +171,20 @@ class _Collection:
         sampled = index_rollouts([*ended.values()], len(self.rank_of_rollout))
         for i, group in zip(ended, sampled, strict=True):
             self.rank_of_rollout += [i % num_ranks] * len(group.rollouts)
-        without_failed = [
+        without_failed_rollouts = [
             remaining for group in sampled if (remaining := drop_failed_rollouts(group)).rollouts
         ]
-        new_groups = _without_extensions(without_failed)
+        new_groups = _without_extensions(without_failed_rollouts)
         self.sampled = [*with_extensions(self.sampled, sampled), *_without_extensions(sampled)]
-        self.without_failed = [*with_extensions(self.without_failed, without_failed), *new_groups]
+        self.without_failed_rollouts = [
+            *with_extensions(self.without_failed_rollouts, without_failed_rollouts),
+            *new_groups,
+        ]
         # Extensions are not filtered: the filter has decided about the groups that they extend.
-        self.kept = [*with_extensions(self.kept, without_failed), *group_filter(new_groups)]
+        self.kept = [
+            *with_extensions(self.kept, without_failed_rollouts),
+            *group_filter(new_groups),
+        ]
         # This step trains on an extended group without waiting for an unfinished extension. The
         # next step continues the extension as a separate group.
         self.unfinished += [
@@ -190,7 +195,9 @@ class _Collection:
     def result(self, group_filter: Filter, max_kept: int) -> CollectedGroups:
         """Return the groups of the step; the step trains on at most `max_kept` groups."""
         # a `StepFilter` may now add groups; it sees all groups of the step
-        kept = tuple(select_groups_of_step(group_filter, self.kept, self.without_failed, max_kept))
+        kept = tuple(
+            select_groups_of_step(group_filter, self.kept, self.without_failed_rollouts, max_kept)
+        )
         rank_of_rollout = tuple(self.rank_of_rollout)
         return CollectedGroups(tuple(self.sampled), kept, rank_of_rollout, tuple(self.unfinished))
 
@@ -283,7 +290,7 @@ def _exchange_outcomes(
     return dict(zip(ended_indices, ended, strict=True)), unfinished
 
 
-def with_extensions(groups: Sequence[Group], added: Sequence[Group]) -> list[Group]:
+def with_extensions(groups: Sequence[Group], groups_of_round: Sequence[Group]) -> list[Group]:
     """Return the groups of earlier rounds, each with the rollouts of its extensions.
 
     An extension whose task has no group in `groups` is dropped. If its task has several groups, the
@@ -291,19 +298,20 @@ def with_extensions(groups: Sequence[Group], added: Sequence[Group]) -> list[Gro
 
     Args:
         groups: The groups of earlier rounds.
-        added: The groups of this round; the extensions are those whose task has `extends_group`.
+        groups_of_round: The groups of this round. The extensions are those whose task has
+            `extends_group`.
     """
     extended = [*groups]
     index_by_task = {group.task.key: i for i, group in enumerate(groups)}
-    for extension in (group for group in added if group.task.extends_group):
+    for extension in (group for group in groups_of_round if group.task.extends_group):
         if (i := index_by_task.get(extension.task.key)) is not None:
             extended[i] = extended[i].with_rollouts((*extended[i].rollouts, *extension.rollouts))
     return extended
 
 
-def _without_extensions(added: Sequence[Group]) -> list[Group]:
+def _without_extensions(groups_of_round: Sequence[Group]) -> list[Group]:
     """Return the groups that do not extend a group of an earlier round."""
-    return [group for group in added if not group.task.extends_group]
+    return [group for group in groups_of_round if not group.task.extends_group]
 
 
 def index_rollouts(groups: Sequence[Group], first_index: int = 0) -> list[Group]:

@@ -50,7 +50,7 @@ class BatchBuilder:
             return EMPTY_BATCH
         batch = self.collate(collected)
         kill_point("step/collated")
-        batch = self.run_forward_passes(partial(self._with_signals, batch))
+        batch = self.run_forward_passes(partial(self._with_old_logp_and_signals, batch))
         kill_point("step/logprobs_computed")
         batch = batch.with_advantage(self.method.advantage)
         kill_point("step/advantages_computed")
@@ -62,7 +62,7 @@ class BatchBuilder:
         # an auxiliary model may evaluate the responses after a prompt of its own
         aux_inputs = self.aux_models.encode_own_prompts(self.policy, collected.kept_groups)
         row_inputs = {
-            "row": torch.arange(len(batch.rollout)),  # identifies a row within a minibatch
+            "row": torch.arange(len(batch.rollout)),  # its number, which it keeps in a minibatch
             "rank": collected.rank_of_rows(batch.rollout),  # the rank that generated the row
         }
         return replace(batch, inputs={**batch.inputs, **aux_inputs, **row_inputs})
@@ -71,7 +71,7 @@ class BatchBuilder:
         """Return the batch with the signals that the method reads; old log-probs do not change."""
         return self.run_forward_passes(partial(self._with_method_signals, batch))
 
-    def _with_signals(self, batch: Batch) -> Batch:
+    def _with_old_logp_and_signals(self, batch: Batch) -> Batch:
         if self.recomputes_old_logp:
             batch = replace(batch, old_logp=self._recomputed_old_logp(batch))
         return self._with_method_signals(batch)
@@ -82,13 +82,16 @@ class BatchBuilder:
 
     def _recomputed_old_logp(self, batch: Batch) -> Tensor:
         """The old log-probs, recomputed for all actions that were sampled in the row's context."""
+        # a forced text that is trained on was not sampled, and has the policy's log-probs
         has_logp = (batch.signals["sampled"] > 0) | (batch.old_logp != 0)
         # "off_context" is 1 for an action that was sampled in another context
         is_in_context = has_logp & (batch.signals["off_context"] == 0)
         if not is_in_context.any():
             return batch.old_logp  # demonstrations need no forward pass
-        logp = signals_of_all_rows(self.policy, self.policy, batch, ["logp"], self.ranks)["logp"]
-        return torch.where(is_in_context, logp, batch.old_logp)
+        signals = signals_of_all_rows(
+            self.policy, signal_model=self.policy, batch=batch, names=["logp"], ranks=self.ranks
+        )
+        return torch.where(is_in_context, signals["logp"], batch.old_logp)
 
 
 def must_recompute_old_logp(recipe: Recipe, sampler_mismatch: float) -> bool:
@@ -103,4 +106,5 @@ def must_recompute_old_logp(recipe: Recipe, sampler_mismatch: float) -> bool:
     if tolerance is None:
         tolerance = logp_rounding(recipe.policy)
     is_tolerable = sampler_mismatch <= tolerance  # False for NaN
+    # with `max_staleness`, the sampler's log-probs may be those of older weights
     return bool(recipe.max_staleness) or not is_tolerable
