@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from grupo.core.component import component
 from grupo.core.ranges import FinitePositive, FractionBelowOne, PositiveInt
+from grupo.core.units import Tokens
 
 
 @dataclass(frozen=True)
@@ -40,7 +41,7 @@ class EntropySteering:
         decay: Decay of the moving average of the entropy, for each token.
     """
 
-    every: PositiveInt = 2
+    every: Tokens = 2
     steps: PositiveInt = 1
     learning_rate: FinitePositive = 0.01
     decay: FractionBelowOne = 0.98

@@ -48,9 +48,15 @@ class Float32Activations(TorchFunctionMode):
         if func.__name__ == "__get__":  # of an attribute, such as a shape
             return func(*args, **kwargs)
         args, kwargs = tree_map(_widened, (args, kwargs))
+        if func is Tensor.to:  # activations may be cast to the type of a weight that is not widened
+            args, kwargs = tree_map(_widened_type, (args, kwargs))
         return func(*args, **kwargs)
 
 
 def _widened(value: Any) -> Any:
     is_half = isinstance(value, Tensor) and value.dtype in HALF_PRECISION
     return value.float() if is_half else value
+
+
+def _widened_type(value: Any) -> Any:
+    return torch.float32 if value in HALF_PRECISION else value

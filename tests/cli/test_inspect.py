@@ -116,7 +116,7 @@ def test_methods_list_json_has_the_fields_of_an_entry(grupo):
     assert entry["tags"] == ["advantage", "aggregation", "length"]
     assert set(entry) == {
         *("key", "name", "claim", "authors", "year", "arxiv", "venue", "title", "example"),
-        *("changes", "use", "tags", "trl", "verl", "checked", "catalogue"),
+        *("changes", "use", "tags", "trl", "verl", "checked", "catalogue", "shown", "level"),
         *("source", "plan", "missing", "deviations", "audit", "equals_grpo_when", "reward_range"),
     }
 

@@ -104,7 +104,7 @@ def test_a_vote_shows_its_attempts(grupo):
         ),
         (["--strategy", "Revised(role='critic')"], "a policy of the role 'critic'"),
         (["--strategy", "Revised(ask='{answer}')"], "Revised.ask: '{answer}' lacks {task}."),
-        (["--strategy", "ShuffledOptions(0)"], "ShuffledOptions.n: 0. Allowed: 1 or more."),
+        (["--strategy", "ShuffledOptions(0)"], "ShuffledOptions.n: 0. Allowed: 1 to 10000."),
         (["--strategy", "Shown('none.jsonl')"], "Shown.examples: There is no file none.jsonl"),
         (["--strategy", "LentThought('lender')"], "a policy of the role 'lender'"),
         (["--strategy", "AdaptiveGraph(30, 30)"], "tokens of thoughts before the task. A context"),

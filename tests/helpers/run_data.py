@@ -19,7 +19,7 @@ RUN_DATA: dict[str, Any] = {
     "metric_totals": {"time/step": 1.0},
     "lengths": dict.fromkeys(JOURNALS, 0),
     **{"generated_tokens": 7, "failed_rollouts": 0, "tokens_per_microbatch": 16384},
-    **{"total_seconds": 1.25, "training_seconds": 1, "sampler_mismatch": math.inf, "kl": math.nan},
+    **{"total_seconds": 1.25, "training_seconds": 1, "sampler_logp_diff": math.inf, "kl": math.nan},
     **{"rollout_queue": [], "unfinished_groups": [], "finished": True},
     **{"stop_reason": "max_steps is 2", "fingerprint": "e6"},
 }

@@ -103,7 +103,7 @@ LOOPS = "{% if slow %}" + "{% for i in range(99999) %}" * 3 + "{% endfor %}" * 3
             {"chat_template_kwargs": {"messages": ()}},
             r"^chat_template_kwargs: .*'messages'\. Allowed: enable_thinking",
         ),
-        ({"chat_template": "/dev/zero"}, r"^chat_template: '/dev/zero' is no file"),
+        ({"chat_template": "/dev/zero"}, r"^chat_template: '/dev/zero' is a device"),
         ({"chat_template": "x.jinja"}, r"^chat_template: there is no file 'x\.jinja'\. Allowed: a"),
         (
             {"chat_template": QWEN2_5.replace("5.", "4.")},

@@ -38,6 +38,8 @@ def read_data(path: Path) -> tuple[dict[str, Any], dict[str, int]]:
         is_toml = path.suffix.lower() == ".toml"
         data, lines = (_read_toml(text), {}) if is_toml else _read_yaml(text)
         check_depth(data)
+    except ConfigError:  # of a file that is too large or not regular
+        raise
     except (ValueError, RecursionError, yaml.YAMLError) as error:
         kind = path.suffix.lstrip(".").upper()
         reason = " ".join(str(error).split()).rstrip(".")

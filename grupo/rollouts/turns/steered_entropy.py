@@ -12,11 +12,17 @@ from grupo.core.types import Observation, Rollout
 
 @component
 class SteeredEntropy(EntropySteering):
-    """A turn of one response, with the fields of `EntropySteering`.
+    """A turn of one response whose entropy is raised and then lowered, see `EntropySteering`.
 
     The response is `sampled`, and `off_context`: its `logp` is that of the moved cache. The policy
     must generate in this process, from text alone. A gradient step counts as a generated token: it
     evaluates the newest token again, and takes the gradient of the last layer.
+
+    Args:
+        every: Number of generated tokens from one update of the offset to the next.
+        steps: Number of gradient steps of an update.
+        learning_rate: Size of a step of Adam, in the unit of the values.
+        decay: Decay of the moving average of the entropy, for each token.
 
     Raises:
         ConfigError: When the turn is taken: the policy does not generate in this process, or reads

@@ -236,8 +236,12 @@ def test_missing_file_is_named_with_the_nearest_spelling(load, tmp_path):
 @pytest.mark.parametrize(
     ("name", "text", "problem"),
     [
-        ("a.toml", "seed = [" + 2**15 * "1," + "]", "is too large. Allowed: at most 65,536 bytes"),
-        ("a.yaml", "method: " + 2**16 * "a", "is too large. Allowed: at most 65,536 bytes"),
+        (
+            "a.toml",
+            "seed = [" + 2**15 * "1," + "]",
+            r"has 65,5\d\d bytes\. Allowed: at most 65,536 bytes",
+        ),
+        ("a.yaml", "method: " + 2**16 * "a", r"has 65,5\d\d bytes\. Allowed: at most 65,536 bytes"),
         ("a.yaml", "seed: [" + 10_000 * "1," + "]", "values. Allowed: at most 10,000 values"),
         ("a.yaml", 20_000 * "[", "nested too deep. Allowed: at most 100 levels"),
         ("a.toml", 20 * "a." + "a = 1", "a key has too many parts. Allowed: at most 20"),

@@ -123,7 +123,7 @@ def write_run(folder, staleness, tokens=10):
     phases = {"generate": 2.0, "update": 4.0 + staleness, "logprobs": staleness, "other": 0.0}
     times = {f"time/{name}": seconds for name, seconds in phases.items()} | {"time/score": 0.0}
     fields = ("task", "prompt", "text", "reward", "reward_terms", "error", "advantage", "truncated")
-    rollout = dict.fromkeys(fields, "")
+    rollout = dict.fromkeys(fields, "") | {"reward_terms": {}}
     with (folder / "metrics.jsonl").open("w") as metrics:
         for n in range(1, 7):
             metrics.write(json.dumps({"step": n, "staleness": staleness, **times}) + "\n")

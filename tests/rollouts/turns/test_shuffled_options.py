@@ -112,7 +112,7 @@ def test_a_chat_keeps_its_other_messages():
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
-        ({"n": 0}, r"ShuffledOptions\.n: 0\. Allowed: 1 or more"),
+        ({"n": 0}, r"ShuffledOptions\.n: 0\. Allowed: 1 to 10000"),
         ({"answer": "A"}, r"ShuffledOptions\.answer: 'A'\. Allowed: a text with \{letter\}"),
         ({"answer": "{leter}"}, r"ShuffledOptions\.answer: '\{leter\}'"),
     ],
