@@ -306,6 +306,17 @@ def test_each_batch_has_the_requests_of_all_rollouts_of_the_step():
     assert batches == [sorted(f"{label}:{turn}" for label in labels) for turn in range(2)]
 
 
+def test_a_step_with_more_groups_than_it_needs_requests_no_further_ones():
+    requested = []
+
+    def generous(request):
+        requested.append(request.num_tasks)
+        return request.tasks[:4] if request.round_index == 0 else []
+
+    collect(Method(curriculum=generous, sampler=GroupSampler(2)), OrderedEnv({}), History(), 2)
+    assert requested == [2, 0]
+
+
 def test_a_task_with_unfinished_rollouts_is_continued_once_in_a_step_and_not_counted_as_drawn():
     kept = (Rollout(unfinished=True),)
     key = first_keys(12)[-1]

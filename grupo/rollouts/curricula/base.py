@@ -19,7 +19,7 @@ class CurriculumRequest:
     Args:
         tasks: All training tasks.
         history: The record of earlier steps, such as the statistics of each task.
-        num_tasks: Number of tasks that the step still needs.
+        num_tasks: Number of tasks that the step still needs; 0 if it has enough.
         seed: Seed of the run.
         round_index: Number of earlier requests in the same step.
         groups: The groups of the step so far, without rollouts that failed.

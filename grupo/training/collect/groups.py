@@ -96,7 +96,7 @@ async def collect_groups(
             in `history.num_tasks_drawn` and removes the unfinished rollouts of drawn tasks.
         num_groups: Number of new groups that the first round requests. A later round requests this
             number minus all groups that are kept or unfinished by then, the continued ones
-            included. That may be 0 or less.
+            included, or 0 if these are more.
         seed: Seed of the curriculum. With a token limit, the random numbers of a group are derived
             from this seed, from the group's label and from the step. Without one, they are those of
             `actor`.
@@ -111,7 +111,7 @@ async def collect_groups(
     # Without a token limit, no group is continued later, and nothing reads its first step.
     step = token_limit.step if token_limit else 0
     for round_index in count():
-        num_missing = num_groups - len(collection.kept) - len(collection.unfinished)
+        num_missing = max(0, num_groups - len(collection.kept) - len(collection.unfinished))
         groups_so_far = tuple(collection.without_failed_rollouts)
         request = CurriculumRequest(tasks, history, num_missing, seed, round_index, groups_so_far)
         groups_to_generate += _draw_groups(method, request, step)
