@@ -58,8 +58,7 @@ command. The memory is the peak of the process (of each, if there are two) above
 `--dry-run`, which loads the libraries alone, 0.6 GB. The estimated time takes all answers to reach
 their limit, so that it is an upper one; the sampled answers here have 14 of 16 tokens. This
 processor has no instructions for bfloat16: grupo says so and computes in float32. Long prompts
-are tokenized for the estimates. With 560 tokens of digits the evaluations take more than twice the
-estimated time.
+are tokenized for the estimates.
 """,
         {
             "full": estimated(),
