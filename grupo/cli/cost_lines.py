@@ -57,7 +57,8 @@ def cost_lines(recipe: Recipe, lengths: TaskLengths) -> list[str]:
     device = resolve_device(policy.device)
     dtype = compute_dtype(policy.dtype, device)
     model = read_model_size(policy.model)
-    work = RunWork(recipe, model, lengths, dtype.itemsize, device.type == "cpu")
+    on_cpu = device.type == "cpu"
+    work = RunWork(recipe, model, lengths, dtype.itemsize, on_cpu, number_of_ranks())
     return [_memory_line(work, device), *_time_lines(work, device, dtype)]
 
 

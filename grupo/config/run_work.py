@@ -68,6 +68,7 @@ class RunWork:
         lengths: Numbers and lengths of its tasks.
         compute_bytes: Bytes of a number in the policy's compute dtype on its device.
         on_cpu: Whether the device is the CPU.
+        ranks: Processes that share the rollouts of each step and evaluation.
     """
 
     recipe: Recipe
@@ -75,6 +76,7 @@ class RunWork:
     lengths: TaskLengths
     compute_bytes: int
     on_cpu: bool
+    ranks: int = 1
 
     @cached_property
     def rollouts(self) -> StepSize:
@@ -131,7 +133,7 @@ class RunWork:
         return evaluations / (evaluations + training)
 
     def time(self, speed: DeviceSpeed) -> RunTime:
-        """The time of the run on a device of this speed."""
+        """The time of the run on a device of this speed, or with several ranks on one each."""
         attempts = self.recipe.evaluation.attempts
         sizes = self._evaluation_generations(self.lengths.held_out, attempts)
         update = self._passes_of_update * self._forward_seconds(self.step, speed)
@@ -149,15 +151,21 @@ class RunWork:
         policy = self.recipe.policy
         assert isinstance(policy, CausalLM)
         kernels = has_kernels(policy, self.model, self.compute_bytes, on_cpu=self.on_cpu)
-        reused = cache_capacity(self.model) / max(self.step.tokens, 1)
+        reused = cache_capacity(self.model) / max(self._share_of_rank(self.step).tokens, 1)
         reused_frac = min(reused, 1.0) * (kernels and self.step.generates)
         return passes_of_update(self.recipe, reused_frac=reused_frac)
 
     def _generation_seconds(self, step: StepSize, speed: DeviceSpeed) -> float:
-        return generation_seconds(self.model, step, speed, self.compute_bytes)
+        share = self._share_of_rank(step)
+        return generation_seconds(self.model, share, speed, self.compute_bytes)
 
     def _forward_seconds(self, step: StepSize, speed: DeviceSpeed) -> float:
-        return forward_flops(self.model, step) / (EFFICIENCY * speed.flops)
+        return forward_flops(self.model, self._share_of_rank(step)) / (EFFICIENCY * speed.flops)
+
+    def _share_of_rank(self, size: StepSize) -> StepSize:
+        """The part of a step or an evaluation that one rank generates and trains on."""
+        prompts, rollouts = (-(-n // self.ranks) for n in (size.prompts, size.rollouts))
+        return replace(size, prompts=prompts, rollouts=rollouts)
 
     def _demonstration_seconds(self, speed: DeviceSpeed) -> float:
         """Seconds of scoring the held-out demonstrations once."""

@@ -26,14 +26,14 @@ FORWARD = 2 * (LAYERS * TOKENS + HEAD * 4 * 15)  # operations; prompts need no l
 FAST_MEMORY = DeviceSpeed(flops=1e9, bandwidth=1e30)
 
 
-def work(model=MODEL, lengths=LENGTHS, on_cpu=False, policy=(), **changes):
+def work(model=MODEL, lengths=LENGTHS, on_cpu=False, policy=(), ranks=1, **changes):
     recipe = RECIPE.replace(
         policy=CausalLM("m", max_new_tokens=15, **dict(policy)),
         prompts_per_step=2,
         max_steps=30,
         **{"method": grpo(group_size=2, kl_coef=0.0), **changes},
     )
-    return RunWork(recipe, model, lengths, 4, on_cpu)
+    return RunWork(recipe, model, lengths, 4, on_cpu, ranks)
 
 
 def passes(**options):
@@ -60,6 +60,16 @@ def test_a_step_is_a_pass_of_generation_and_three_of_an_update():
 )
 def test_methods_and_policies_need_further_passes_or_fewer(options, expected):
     assert passes(**options) == pytest.approx(expected)
+
+
+def test_ranks_share_the_rollouts_of_steps_and_evaluations():
+    evaluation = Evaluation(attempts=3)
+    alone = work(evaluation=evaluation).time(FAST_MEMORY)
+    shared = work(evaluation=evaluation, ranks=2).time(FAST_MEMORY)
+    assert shared.step == pytest.approx(alone.step / 2)
+    assert shared.evaluation == pytest.approx(alone.evaluation / 2)
+    three = work(ranks=3).time(FAST_MEMORY).step  # one of two prompts, and two of four answers
+    assert three == pytest.approx(4 * 2 * (LAYERS * (5 + 2 * 15) + HEAD * 2 * 15) / 0.5e9)
 
 
 def test_tokens_beyond_the_activation_cache_need_a_forward_pass(monkeypatch):
