@@ -23,7 +23,7 @@ class FolderCalls:
         self.files: set[int] = set()
 
     def __call__(self, call, /, *args: Any, **kwargs: Any) -> Any:
-        if not self.is_inside(args[0]):
+        if not self.is_inside(args[0]) or _only_reads(call, *args):
             return call(*args, **kwargs)
         if call.__name__ == "close":
             self.files.discard(args[0])
@@ -36,6 +36,12 @@ class FolderCalls:
         if isinstance(target, int):
             return target in self.files
         return Path(target).is_relative_to(self.root)
+
+
+def _only_reads(call, /, path: Any, flags: int = os.O_CREAT, *_: Any) -> bool:
+    """Whether a call opens a file to read it; a folder is opened for its fsync."""
+    changes = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC
+    return call.__name__ == "open" and not flags & changes and not Path(path).is_dir()
 
 
 @contextmanager

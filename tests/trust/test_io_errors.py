@@ -78,7 +78,7 @@ def test_an_error_at_any_call_of_a_journal_keeps_the_synced_lines(options, tmp_p
         journal = Journal(tmp_path / f"{n}.jsonl")
         journal.append(records[0])
         journal.fsync()
-        snapshot, disk = journal.snapshot(0), FailingDisk(n, **options)
+        snapshot, disk = journal.state(0), FailingDisk(n, **options)
         try:
             failing = Journal(journal.path, disk)
             failing.append(*records[1:])

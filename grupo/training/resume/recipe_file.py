@@ -135,9 +135,16 @@ def _recipe(data: Any) -> Recipe:
 
 
 def _read_data(path: Path) -> dict[str, Any]:
-    """The data of the file; raises `ConfigError` if the file was edited or damaged."""
-    with suppress(ValueError, TypeError, KeyError):
+    """The data of the file; raises `ConfigError` if it cannot be read, was edited or damaged."""
+    try:
         text = read_limited(path)
+    except FileNotFoundError:
+        raise
+    except OSError as error:
+        raise ConfigError(f"run: {path} cannot be read: {error.strerror}.") from error
+    except ValueError:  # no regular file, too large, or no text
+        text = ""
+    with suppress(ValueError, TypeError, KeyError):
         data = parse_json(text)
         recipe = data["recipe"]  # a TypeError if the file holds no object
         optional = data.get("earlier_recipes", []), data.get("model_files", {})
