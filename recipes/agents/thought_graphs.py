@@ -7,8 +7,8 @@ the solver stays as it is. The first runs cloned the fixed schedule, see docs/ag
 The table, named before it was made, for a task whose size trials had chosen: lists sorted, among
 64 that no training has seen, with at most 6 calls of the solver in each session. Arms: the fixed
 schedule; the schedule that refines where errors are; the clone; the clone after 60 steps of GRPO.
-The claim is that the last one sorts
-more lists than the fixed schedule. Budget: 4 minutes of a core for a seed.
+The claim is that the last one sorts more lists than the fixed schedule. Budget: 4 minutes of a core
+for a seed.
 
 A second table has both schedules with a pretrained solver, which sorts lists of eight numbers as it
 is, greedily, with at most 8 calls: lists sorted, and thoughts of two numbers without errors. No
