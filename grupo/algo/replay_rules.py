@@ -29,7 +29,7 @@ class ReplayCandidates:
 
     Args:
         priority: Mean |advantage| over the trained actions of each rollout (K,), float64.
-        step: Training step that generated each rollout (K,), from 0.
+        step: Index of the step that generated each rollout (K,), from 0.
     """
 
     priority: Float[Tensor, "K"]
@@ -43,7 +43,7 @@ class ReplayRequest:
     Args:
         batch: The rollouts of the step, with advantages.
         replay_buffer: The rollouts of earlier steps.
-        step: Number of the step, from 0.
+        step: Index of the step, from 0.
         rng: Generator for the draw; derived from the seed and the step.
     """
 

@@ -96,7 +96,14 @@ def ask(
     rollouts = conversation.answers(text, attempts)
     if as_json:
         print_line(json.dumps(answers_data(conversation, rollouts, has_strategy=bool(strategy))))
-        return
+    else:
+        print_answers(conversation, rollouts, logprobs=logprobs)
+
+
+def print_answers(
+    conversation: "Conversation", rollouts: Sequence["Rollout"], *, logprobs: bool
+) -> None:
+    """Print several answers in a table, how many are equal, and their tokens."""
     out.print(answers_table(rollouts))
     print_line(agreement(rollouts))
     print_error(tokens_line(conversation))

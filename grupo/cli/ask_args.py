@@ -27,7 +27,7 @@ from grupo.recipe import Recipe
 from grupo.storage.pipeline_dirs import stage_folders
 from grupo.toy import quickstart
 from grupo.training.resume.load_run import LAST, TRAINED, load_checkpoint, policy_of
-from grupo.training.resume.run_folder import RECIPE_FILE, RunFolder
+from grupo.training.resume.run_folder import RECIPE_JSON, RunFolder
 from grupo.training.resume.start_from import with_model
 from grupo.util.console import print_error
 from grupo.util.errors import ConfigError
@@ -96,7 +96,7 @@ class AskArgs:
     def load(self) -> tuple[Policy, str, Recipe]:
         """The policy with its limits and sampling, its name for the user, and its recipe."""
         folder = parse_option(parse_path, "run", self.source)
-        if (folder / RECIPE_FILE).is_file() or stage_folders(folder):
+        if (folder / RECIPE_JSON).is_file() or stage_folders(folder):
             run = last_run(folder)
             recipe = self._with_options(RunFolder.open(run).recipe)
             loaded = load_checkpoint(run, recipe, self.checkpoint)

@@ -17,7 +17,7 @@ from grupo.compare.controls import CONTROLS
 from grupo.compare.sequential_design import SequentialDesign
 from grupo.compare.toy_models import ToyModelSpec
 from grupo.config.defaults import TaskLengths, measure_tasks
-from grupo.config.overrides import parse_value
+from grupo.config.parse_value import parse_value
 from grupo.config.validate_tasks import load_tasks
 from grupo.core.component import is_component
 from grupo.recipe import Recipe

@@ -24,7 +24,7 @@ from grupo.rewards import ReasoningGymVerifier
 from grupo.rollouts.evaluate import TOTAL_REWARD, SuccessCriterion
 from grupo.tasks import EvalShare, parse_task_source
 from grupo.toy import quickstart
-from grupo.training.resume.run_folder import LOCK_FILE, RECIPE_FILE, RunFolder
+from grupo.training.resume.run_folder import LOCK_FILE, RECIPE_JSON, RunFolder
 from grupo.training.resume.start_from import with_model
 from grupo.util.errors import ConfigError, suggest
 from grupo.util.importing import load_module
@@ -159,7 +159,7 @@ def load_recipe(address: str) -> Recipe:
     """
     if is_recipe_file(address):
         return load_recipe_file(address)
-    if Path(address).name == RECIPE_FILE and (Path(address).parent / LOCK_FILE).is_file():
+    if Path(address).name == RECIPE_JSON and (Path(address).parent / LOCK_FILE).is_file():
         return _recipe_of_run(Path(address).parent)
     if (path := parse_path(address)).is_dir() or path.suffix in OTHER_FILES:
         raise ConfigError(

@@ -26,7 +26,7 @@ from grupo.config.validate_tasks import load_tasks
 from grupo.core.types import Task
 from grupo.models.base import PolicySpec
 from grupo.models.causal_lm import CausalLM
-from grupo.models.chat_tokenizer import is_chat_tokenizer
+from grupo.models.chat_template import is_chat_tokenizer
 from grupo.models.devices import compute_dtype, resolve_device
 from grupo.models.loading import load_tokenizer
 from grupo.models.model_size import read_model_size

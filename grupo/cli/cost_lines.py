@@ -13,8 +13,9 @@ from grupo.catalogue.inert_parts import inert_ratio_sentence, unread_advantage_s
 from grupo.cli.chosen_defaults import ChosenRecipe
 from grupo.config.defaults import TaskLengths, with_counted_prompts
 from grupo.config.evaluation_choice import half_width
-from grupo.config.memory_estimate import estimate_memory, step_size
+from grupo.config.memory_estimate import estimate_memory
 from grupo.config.run_work import RunWork
+from grupo.config.step_size import step_size
 from grupo.config.supervised import length_limit
 from grupo.config.time_estimate import measure_speed
 from grupo.config.tool_formats import tool_notes

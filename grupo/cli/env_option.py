@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
-from grupo.config.overrides import parse_value
+from grupo.config.parse_value import parse_value
 from grupo.core.component import component_fields
 from grupo.core.interfaces import EnvSpec
 from grupo.core.protocols import is_protocol, protocol_methods

@@ -22,8 +22,10 @@ from grupo.core.types import Task
 from grupo.models.base import Policy
 from grupo.recipe import Recipe
 from grupo.report.answer_progress import AnswerProgress
-from grupo.rollouts.evaluate import EvalResult, evaluate
-from grupo.rollouts.strategy_comparison import StrategyComparison, compare_strategies
+from grupo.rollouts.eval_result import EvalResult
+from grupo.rollouts.evaluate import evaluate
+from grupo.rollouts.strategy_comparison import compare_strategies
+from grupo.rollouts.strategy_results import StrategyComparison
 from grupo.tasks import parse_task_source, split_tasks
 from grupo.training.resume.load_run import LAST, TRAINED, load_policy
 from grupo.util.console import err, print_error

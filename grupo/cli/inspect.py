@@ -16,7 +16,7 @@ from grupo.util.user_paths import parse_path
 
 if TYPE_CHECKING:
     from grupo.cli.eval_args import EvalArgs
-    from grupo.rollouts.strategy_comparison import StrategyComparison
+    from grupo.rollouts.strategy_results import StrategyComparison
 
 CheckpointOption = Annotated[
     str, Option(help="Checkpoint of the run: last, best by keep.metric, or the number of a step.")

@@ -73,10 +73,7 @@ def serve(
     """Run vLLM servers that generate for runs, `Vllm(urls=…)`; or serve a model to agents."""
     given = locals()
     if openai:
-        for name, parameter in signature(serve).parameters.items():
-            if name not in OPENAI_ARGUMENTS and given[name] != parameter.default:
-                option = f"options {more}" if name == "more" else name.replace("_", "-")
-                raise ConfigError(f"{option}: of vLLM only. Leave it out, or leave --openai out.")
+        _check_openai_options(given)
         _serve_openai(model, port, max_new_tokens)
         return
     if max_new_tokens is not None:
@@ -111,6 +108,18 @@ def serve(
         print_line(line)
     if not dry_run:
         run_servers(options)
+
+
+def _check_openai_options(given: Mapping[str, object]) -> None:
+    """Raise `ConfigError` for an option that `--openai` does not take.
+
+    Args:
+        given: All options of the command by name.
+    """
+    for name, parameter in signature(serve).parameters.items():
+        if name not in OPENAI_ARGUMENTS and given[name] != parameter.default:
+            option = f"options {given[name]}" if name == "more" else name.replace("_", "-")
+            raise ConfigError(f"{option}: of vLLM only. Leave it out, or leave --openai out.")
 
 
 def _serve_openai(model: str, port: int, max_new_tokens: int | None) -> None:

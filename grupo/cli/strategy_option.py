@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from grupo.config.overrides import parse_value
+from grupo.config.parse_value import parse_value
 from grupo.core.interfaces import TurnStrategy, single_response
 from grupo.util.errors import ConfigError
 

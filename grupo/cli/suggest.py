@@ -35,7 +35,7 @@ def suggest(
     from grupo.evidence.suggest.candidates import suggest_methods
     from grupo.evidence.suggest.symptoms import read_answers
     from grupo.evidence.suggest.text import describe_candidates, describe_symptoms
-    from grupo.training.resume.run_folder import RECIPE_FILE
+    from grupo.training.resume.run_folder import RECIPE_JSON
 
     given = {"policy": policy, "reward": reward, "extra": extra} | {
         "problem": problem,
@@ -59,7 +59,7 @@ def suggest(
     for line in describe_symptoms(symptoms) if found else ():
         print_line(line)
     print_line("")
-    recipe = shell_path(run / RECIPE_FILE) if run else ""
+    recipe = shell_path(run / RECIPE_JSON) if run else ""
     for line in describe_candidates(candidates, recipe, found.max_new_tokens if found else 0):
         print_line(line)
 

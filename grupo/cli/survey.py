@@ -41,12 +41,12 @@ def survey(
     from grupo.cli.fields import split_arguments
     from grupo.evidence.survey.parquet import check_new_file, write_survey
     from grupo.evidence.survey.table import survey_table
-    from grupo.training.resume.run_folder import RECIPE_FILE
+    from grupo.training.resume.run_folder import RECIPE_JSON
 
     check_new_file(out_file)
     address, fields = split_arguments(arguments or ())
     address = str(last_run(Path(address))) if address else address
-    is_run = bool(address) and (Path(address) / RECIPE_FILE).is_file()
+    is_run = bool(address) and (Path(address) / RECIPE_JSON).is_file()
     if is_run and (model or fields):
         raise ConfigError(
             "run: a run is surveyed with its own policy. Leave out --model and the fields."

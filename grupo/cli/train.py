@@ -207,12 +207,12 @@ def _run_folder(run: str, resume_if_exists: bool) -> tuple[Path, bool]:
     from grupo.cli.build_recipe import parse_option
     from grupo.distributed.exchange import broadcast_from_rank_0
     from grupo.distributed.start import launched_ranks
-    from grupo.training.resume.run_folder import RECIPE_FILE, unused_folder
+    from grupo.training.resume.run_folder import RECIPE_JSON, unused_folder
 
     if resume_if_exists and not run:
         raise ConfigError("resume-if-exists: the folder of the run is not named. Give it by --run.")
     folder = parse_option(parse_folder, "run", run) if run else unused_folder()
-    beginning = [str(folder), resume_if_exists and (folder / RECIPE_FILE).exists()]
+    beginning = [str(folder), resume_if_exists and (folder / RECIPE_JSON).exists()]
     path, exists = broadcast_from_rank_0(launched_ranks(), beginning, Phase.RUN_FOLDER_NAMED)
     return Path(path), exists
 

@@ -6,12 +6,12 @@ from grupo.util.errors import ConfigError, suggest
 
 # words for which other programs have a command, and what to write instead
 OTHER_WORDS = {
-    "chat": "grupo export RUN FOLDER, whose folder transformers and vLLM load",
+    "chat": "grupo ask RUN --chat",
     "config": "grupo train --dry-run > recipe.toml",
     "convert": "grupo export RUN FOLDER, or grupo migrate FILE for a configuration",
     "evaluate": "grupo eval RUN",
     "fit": "grupo train",
-    "generate": "grupo export RUN FOLDER, whose folder transformers and vLLM load",
+    "generate": 'grupo ask RUN "PROMPT"',
     "grpo": "grupo train",
     "help": "grupo --help",
     "init": "grupo train --dry-run > recipe.toml",
@@ -21,7 +21,6 @@ OTHER_WORDS = {
     "ppo": "grupo train --method ppo",
     "push": "grupo export RUN FOLDER --push-to-hub USER/MODEL",
     "run": "grupo train",
-    "serve": "grupo export RUN FOLDER, whose folder transformers and vLLM load",
     "show": "grupo rollouts RUN, or grupo report RUN",
     "test": "grupo eval RUN",
     "version": "grupo --version",

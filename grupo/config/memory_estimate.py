@@ -6,6 +6,7 @@ The parts are counted, not fitted; `benchmarks/estimates.py` compares their sum 
 from collections.abc import Iterable
 from dataclasses import dataclass, fields
 
+from grupo.config.step_size import StepSize
 from grupo.inference.memory_limits import MAX_CONTEXT_TOKENS, cpu_limits
 from grupo.kernels.llama.activation_cache import MAX_RECOMPUTED, cached_tokens
 from grupo.models.causal_lm import CausalLM
@@ -14,7 +15,6 @@ from grupo.models.token_statistics import LOGITS_PER_CHUNK, MAX_SAVED_LOGITS
 from grupo.recipe import Recipe
 
 FLOAT32 = 4  # bytes
-DEFAULT_GROUP_SIZE = 8  # of samplers that do not fix it in advance
 # numbers that autograd keeps per token and layer, for each output of a linear layer: the output
 # itself, and for about half of them, in attention and gated activations, a product with another one
 SAVED_PER_OUTPUT = 1.5
@@ -55,50 +55,6 @@ class MemoryEstimate:
         parts = ((f.name.replace("_", " "), getattr(self, f.name)) for f in fields(self))
         shown = ", ".join(f"{name} {_format_bytes(size)}" for name, size in parts if size >= 5e6)
         return f"about {_format_bytes(self.peak)} at its peak" + f" ({shown})" * bool(shown)
-
-
-@dataclass(frozen=True)
-class StepSize:
-    """Numbers of a training step.
-
-    Args:
-        prompts: Prompts per step.
-        rollouts: Rollouts per step.
-        prompt: Tokens of a prompt.
-        answer: Tokens of the longest answer.
-        generates: Whether the policy generates the answers.
-    """
-
-    prompts: int
-    rollouts: int
-    prompt: int
-    answer: int
-    generates: bool = True
-
-    @property
-    def tokens(self) -> int:
-        """Tokens of all rollouts; those of one group share their prompt."""
-        return self.prompts * self.prompt + self.answer_tokens
-
-    @property
-    def answer_tokens(self) -> int:
-        """Tokens of all answers."""
-        return self.rollouts * self.answer
-
-
-def step_size(recipe: Recipe, prompt: int, context_length: int) -> StepSize:
-    """The size of a step with prompts of `prompt` tokens whose answers reach their limit."""
-    policy = recipe.policy
-    assert isinstance(policy, CausalLM)
-    rollouts = recipe.prompts_per_step * (recipe.group_size or DEFAULT_GROUP_SIZE)
-    answer = min(policy.max_new_tokens, context_length - prompt)
-    return StepSize(recipe.prompts_per_step, rollouts, prompt, answer)
-
-
-def supervised_step_size(recipe: Recipe, mean_row: int) -> StepSize:
-    """The size of a step of demonstrations of `mean_row` tokens, all of which may be trained on."""
-    rows = recipe.prompts_per_step
-    return StepSize(rows, rows, 0, mean_row, generates=False)
 
 
 def estimate_memory(

@@ -6,13 +6,11 @@ from functools import cached_property
 from grupo.config.defaults import TaskLengths
 from grupo.config.memory_estimate import (
     FLOAT32,
-    StepSize,
     cache_capacity,
     has_kernels,
     max_context_tokens,
-    step_size,
-    supervised_step_size,
 )
+from grupo.config.step_size import StepSize, step_size, supervised_step_size
 from grupo.config.supervised import column_sampler, sampler_for_demonstration_scores
 from grupo.config.time_estimate import (
     EFFICIENCY,

@@ -9,7 +9,7 @@ from collections.abc import Callable
 import torch
 
 from grupo.algo.minibatches import Updates
-from grupo.config.memory_estimate import StepSize
+from grupo.config.step_size import StepSize
 from grupo.core.component import component
 from grupo.core.signal_names import CURRENT, SAMPLER, split_name
 from grupo.models.causal_lm import CausalLM

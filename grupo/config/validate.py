@@ -146,11 +146,11 @@ def _check_scheduled(name: str, value: object, steps: int) -> None:
             with loader_errors("a schedule"):  # of a user's own, or of numbers that overflow
                 resolve_schedules(value, (step + 0.5) / steps)
         except ConfigError as error:
-            raise ConfigError(f"{name}, at step {step}: {error}") from error
+            raise ConfigError(f"{name}, at step {step + 1}: {error}") from error
 
 
 def _checked_steps(max_steps: int) -> Sequence[int]:
-    """The steps of a run, or of a long run some that are equally far apart, the ends included."""
+    """Indices of all steps of a run, or of a long run some equally far apart, with both ends."""
     count = min(max_steps, MAX_STEPS_CHECKED)
     return [round(i * (max_steps - 1) / max(count - 1, 1)) for i in range(count)]
 
@@ -160,7 +160,7 @@ def _check_learning_rate(name: str, rate: float | Schedule, steps: int) -> None:
         with loader_errors(name):
             value = resolve_schedules(rate, (step + 0.5) / steps)
         if not 0 <= value < math.inf:
-            when = f", {value} at step {step}" * isinstance(rate, Schedule)
+            when = f", {value} at step {step + 1}" * isinstance(rate, Schedule)
             raise ConfigError(f"{name}: {to_code(rate)}{when}. Allowed: 0 or more, finite.")
 
 

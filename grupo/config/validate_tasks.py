@@ -1,17 +1,26 @@
-"""Checks of the tasks of a recipe, before its policy is loaded and before its first step."""
+"""The tasks of a recipe: loaded, checked, and fitted to the policy before the first step."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from grupo.config.supervised import check_prompts
-from grupo.config.validate import MAX_TASKS_CHECKED, check_columns, check_component_tasks
+from grupo.config.supervised import check_prompts, column_sampler, length_limit
+from grupo.config.validate import (
+    MAX_TASKS_CHECKED,
+    check_columns,
+    check_component_tasks,
+    check_tasks,
+)
 from grupo.core.interfaces import EnvSpec, StatefulEnv, open_env
 from grupo.core.task_validator import TaskValidator
 from grupo.core.types import Rollout, Task
+from grupo.models.base import Policy
 from grupo.recipe import Recipe
 from grupo.tasks import TrainingTasks, split_tasks
+from grupo.tasks.overlong import fit_prompts
 from grupo.util.errors import ConfigError
 from grupo.util.event_loop import run_coroutine
+
+TaskLists = tuple[Sequence[Task], Sequence[Task]]
 
 
 def load_tasks(recipe: Recipe) -> tuple[TrainingTasks, Sequence[Task]]:
@@ -30,7 +39,33 @@ def load_tasks(recipe: Recipe) -> tuple[TrainingTasks, Sequence[Task]]:
     return tasks, eval_tasks
 
 
-def check_first_observation(policy: object, env: EnvSpec, tasks: Sequence[Task]) -> None:
+def select_usable_tasks(recipe: Recipe, policy: Policy, tasks: TaskLists) -> tuple[TaskLists, str]:
+    """Return the training and evaluation tasks that a policy can use, and a message about others.
+
+    The message is "" if the policy can use all tasks.
+
+    Args:
+        recipe: Its `overlong` decides about prompts that are too long.
+        policy: The policy.
+        tasks: The training tasks and the evaluation tasks.
+
+    Raises:
+        ConfigError: The policy cannot answer the tasks, or cannot learn from them.
+    """
+    message = ""
+    train_tasks, eval_tasks = tasks
+    max_prompt_tokens = length_limit(recipe.method, policy.prompt_limit)
+    if max_prompt_tokens is not None:
+        (train_tasks, eval_tasks), message = fit_prompts(recipe.overlong, max_prompt_tokens, *tasks)
+    if not column_sampler(recipe.method):  # the policy generates the training rollouts
+        check_tasks(policy, eval_tasks, train_tasks)
+        _check_first_observation(policy, recipe.env, train_tasks)
+    elif recipe.evaluation.attempts:
+        check_tasks(policy, eval_tasks)
+    return (train_tasks, eval_tasks), message
+
+
+def _check_first_observation(policy: object, env: EnvSpec, tasks: Sequence[Task]) -> None:
     """Raise `ConfigError` if an environment's own text, such as tools, leaves no room to answer.
 
     Args:

@@ -16,6 +16,14 @@ from typing import Any, TypeVar
 
 from grupo.core.aux_heads import AuxHead
 from grupo.core.component import walk
+from grupo.core.declared_values import (
+    checked_count,
+    checked_flag,
+    checked_heads,
+    checked_names,
+    checked_rules,
+    checked_statistics,
+)
 from grupo.core.kept_rollouts import KeepRule
 from grupo.core.reward_range import RewardRange, checked_range, common_range
 from grupo.core.task_statistic import TaskStatistic
@@ -103,23 +111,23 @@ class Requires:
         reward_range: RewardRange | None = None,
     ) -> None:
         values = {
-            "signals": _names("signals", signals),
-            "recomputed_signals": _names("recomputed_signals", recomputed_signals),
-            "reward_terms": _names("reward_terms", reward_terms),
-            "task_statistics": _statistics("task_statistics", task_statistics),
-            "source_statistics": _statistics("source_statistics", source_statistics),
-            "columns": _names("columns", columns),
-            "heads": _heads(heads),
-            "replay_rules": _kept_rollouts(replay_rules),
-            "replay_buffer": _count("replay_buffer", replay_buffer),
-            "demonstrations": _count("demonstrations", demonstrations),
-            "unfinished_rollouts": _flag("unfinished_rollouts", unfinished_rollouts),
-            "current_heads": _flag("current_heads", current_heads),
-            "whole_batch": _flag("whole_batch", whole_batch),
-            "coupled_rows": _flag("coupled_rows", coupled_rows),
-            "coupled_sequences": _flag("coupled_sequences", coupled_sequences),
-            "surrogate_gradient": _flag("surrogate_gradient", surrogate_gradient),
-            "bounded_rewards": _names("bounded_rewards", bounded_rewards),
+            "signals": checked_names("signals", signals),
+            "recomputed_signals": checked_names("recomputed_signals", recomputed_signals),
+            "reward_terms": checked_names("reward_terms", reward_terms),
+            "task_statistics": checked_statistics("task_statistics", task_statistics),
+            "source_statistics": checked_statistics("source_statistics", source_statistics),
+            "columns": checked_names("columns", columns),
+            "heads": checked_heads(heads),
+            "replay_rules": checked_rules(replay_rules),
+            "replay_buffer": checked_count("replay_buffer", replay_buffer),
+            "demonstrations": checked_count("demonstrations", demonstrations),
+            "unfinished_rollouts": checked_flag("unfinished_rollouts", unfinished_rollouts),
+            "current_heads": checked_flag("current_heads", current_heads),
+            "whole_batch": checked_flag("whole_batch", whole_batch),
+            "coupled_rows": checked_flag("coupled_rows", coupled_rows),
+            "coupled_sequences": checked_flag("coupled_sequences", coupled_sequences),
+            "surrogate_gradient": checked_flag("surrogate_gradient", surrogate_gradient),
+            "bounded_rewards": checked_names("bounded_rewards", bounded_rewards),
             "reward_range": checked_range("reward_range", reward_range),
         }
         for name, value in values.items():
@@ -178,9 +186,9 @@ class Provides:
         roles: Iterable[str] = (),
         given: bool = False,
     ) -> None:
-        object.__setattr__(self, "reward_terms", _names("reward_terms", reward_terms))
-        object.__setattr__(self, "roles", _names("roles", roles))
-        object.__setattr__(self, "given", _flag("given", given))
+        object.__setattr__(self, "reward_terms", checked_names("reward_terms", reward_terms))
+        object.__setattr__(self, "roles", checked_names("roles", roles))
+        object.__setattr__(self, "given", checked_flag("given", given))
 
     def __or__(self, other: "Provides") -> "Provides":
         return Provides(
@@ -241,60 +249,6 @@ def _components(values: Iterable[object]) -> Iterator[object]:
     """The components inside the values, at any depth; classes are left out."""
     parts = (part for value in values for part in walk(value))
     return (part for part in parts if not isinstance(part, type))
-
-
-def _names(field: str, names: Iterable[str]) -> frozenset[str]:
-    """The names as a set; a string, which would be a set of letters, is refused."""
-    if isinstance(names, str):
-        raise TypeError(f"{field}: {names!r} is one string. Allowed: names, as in ({names!r},).")
-    result = frozenset(names)
-    for name in result:
-        if not isinstance(name, str) or not name:
-            raise TypeError(f"{field}: {name!r} is no name. Allowed: strings that are not empty.")
-    return result
-
-
-def _count(field: str, count: int) -> int:
-    if not isinstance(count, int) or count < 0:
-        raise TypeError(f"{field}: {count!r}. Allowed: a whole number, 0 or more.")
-    return count
-
-
-def _flag(field: str, flag: bool) -> bool:
-    if not isinstance(flag, bool):
-        raise TypeError(f"{field}: {flag!r}. Allowed: True or False.")
-    return flag
-
-
-def _heads(heads: Iterable[AuxHead]) -> tuple[AuxHead, ...]:
-    """Each head once, in order of appearance."""
-    result = tuple(dict.fromkeys(heads))
-    for head in result:
-        if not isinstance(head, AuxHead):
-            raise TypeError(f"heads: {head!r} is no auxiliary head. Allowed: LinearHead(…).")
-    names = [head.name for head in result]
-    if len(set(names)) < len(names):
-        raise TypeError(f"heads: two have one name in {names}. Allowed: different names.")
-    return result
-
-
-def _statistics(field: str, statistics: Iterable[TaskStatistic]) -> tuple[TaskStatistic, ...]:
-    """Each statistic once, in order of appearance."""
-    result = tuple(dict.fromkeys(statistics))
-    for statistic in result:
-        if not isinstance(statistic, TaskStatistic):
-            raise TypeError(f"{field}: {statistic!r} is no statistic. Allowed: TaskStatistic.")
-    return result
-
-
-def _kept_rollouts(rules: Iterable[KeepRule]) -> tuple[KeepRule, ...]:
-    """Each rule once, in order of appearance."""
-    for rule in (result := tuple(dict.fromkeys(rules))):
-        if not callable(rule):
-            raise TypeError(
-                f"replay_rules: {rule!r} is no rule. Allowed: BestAndWorst(…), for example."
-            )
-    return result
 
 
 def _repr_of_set_fields(declaration: Requires | Provides) -> str:

@@ -6,7 +6,7 @@ or on when it runs.
 
 import logging
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import accumulate
 
 import torch
@@ -21,15 +21,15 @@ from grupo.inference.base import (
     StopConditions,
     batchable_groups,
 )
+from grupo.inference.decode_batch import DecodeBatch
 from grupo.inference.decode_inside import decode_inside
-from grupo.inference.decode_rows import DecodeConfig, DecodeRows, DynamicRows, sampled_rows
+from grupo.inference.decode_rows import DecodeConfig, DecodeRows, DynamicRows
 from grupo.inference.memory_limits import MAX_CONTEXT_TOKENS, MemoryLimits
-from grupo.inference.routes import encode_routes
+from grupo.inference.read_prompt import num_read
 from grupo.inference.static_rows import StaticDecoding
-from grupo.inference.stop_conditions import StopChecker
 from grupo.kernels.backend import Backend
 from grupo.kernels.lm_head import LMHead
-from grupo.kernels.prefill import next_position, prefill_in_parts
+from grupo.kernels.prefill import prefill_in_parts
 from grupo.kernels.prefix_cache import PrefixCache
 from grupo.util.out_of_memory import is_out_of_memory
 
@@ -100,7 +100,7 @@ class LocalEngine:
                 first_new_slot = self.prefix_cache.size
                 states, slots = self.prefill(LAST_HIDDEN, part)
                 hidden |= zip(part, states.clone(), strict=True)  # the backend reuses its memory
-                unread |= zip(part, _num_read(slots, first_new_slot), strict=True)
+                unread |= zip(part, num_read(slots, first_new_slot), strict=True)
                 waiting = waiting[len(part) :]
             except (MemoryError, RuntimeError) as error:
                 message = self.limits.halve() if is_out_of_memory(error) else ""
@@ -164,7 +164,9 @@ class LocalEngine:
         while waiting:
             if self._has_too_long_cache:
                 self.prefix_cache.clear()  # no row of a batch refers to it
-            batch = _DecodeBatch(self, requests, self._take_requests(requests, waiting))
+            batch = DecodeBatch(
+                self, self._make_rows, requests, self._take_requests(requests, waiting)
+            )
             while batch.answers:
                 yield from batch.read_tokens()
                 batch.decode_step()
@@ -181,14 +183,14 @@ class LocalEngine:
         """
         return self.prefix_cache.must_be_cleared and not self.trained_on
 
-    def decode_rows(self, config: DecodeConfig) -> DecodeRows:
+    def _make_rows(self, config: DecodeConfig) -> DecodeRows:
         """Rows for a batch of answers."""
         if self.static_decoding and self.static_decoding.is_enabled:
             return self.static_decoding.rows(config)
         return DynamicRows(config)
 
     def _take_requests(
-        self, requests: Sequence[Request], waiting: list[int], batch: "_DecodeBatch | None" = None
+        self, requests: Sequence[Request], waiting: list[int], batch: DecodeBatch | None = None
     ) -> list[int]:
         """Removes from `waiting` the requests that fit next to the rows of the batch.
 
@@ -213,137 +215,6 @@ class LocalEngine:
         return taken
 
 
-@dataclass
-class _Answer:
-    """The answer to one request so far, in a row of the batch.
-
-    Args:
-        request_index: the request that is answered.
-        max_new_tokens: the most tokens of the answer.
-        num_cached: tokens of the request that were not computed for it.
-        tokens: the tokens generated so far.
-        logp: their log-probabilities.
-        is_active: whether the answer has not ended.
-    """
-
-    request_index: int
-    max_new_tokens: int
-    num_cached: int
-    tokens: list[int] = field(default_factory=list)
-    logp: list[float] = field(default_factory=list)
-    is_active: bool = True
-
-
-class _DecodeBatch:
-    """Answers that are decoded together.
-
-    The program reads one small tensor per step, the tokens with their log-probabilities, and knows
-    everything else itself: a GPU has no work while the program waits for it.
-    """
-
-    def __init__(
-        self, engine: LocalEngine, requests: Sequence[Request], indices: Sequence[int]
-    ) -> None:
-        self.engine = engine
-        self.requests = requests
-        first = requests[indices[0]]  # sampling and stop strings are the same for all
-        self.stop_checker = StopChecker(engine.stop_conditions.for_request(first), engine.tokenizer)
-        self.config = DecodeConfig(
-            engine.backend,
-            engine.lm_head,
-            engine.prefix_cache,
-            first.sampling,
-            max(engine.stop_conditions.remaining_tokens(r) for r in requests),
-            engine.stop_conditions.context_length,
-        )
-        self.answers: list[_Answer] = []
-        self.rows = engine.decode_rows(self.config)
-        self.add_requests(indices)
-
-    @property
-    def context_tokens(self) -> int:
-        """The most tokens of prefixes and answers that the current rows can reach."""
-        prefixes = sum(map(len, self.rows.state.prefix_slots))
-        return prefixes + sum(answer.max_new_tokens for answer in self.answers)
-
-    @property
-    def num_active(self) -> int:
-        """Number of answers that have not ended."""
-        return sum(answer.is_active for answer in self.answers)
-
-    def add_requests(self, indices: Sequence[int]) -> None:
-        """Prefills the prompts of some requests and adds a row for each request."""
-        engine = self.engine
-        requests = [self.requests[i] for i in indices]
-        prompts = list(dict.fromkeys(r.tokens for r in requests))
-        prompt_number = {prompt: i for i, prompt in enumerate(prompts)}
-        first_new_slot = engine.prefix_cache.size
-        logits, slots = engine.prefill(engine.lm_head, prompts)
-        prefixes = [prompt_number[r.tokens] for r in requests]
-        remaining = map(engine.stop_conditions.remaining_tokens, requests)
-        unread = dict(enumerate(_num_read(slots, first_new_slot)))
-        num_cached = [
-            len(r.tokens) - unread.pop(prefix, 0)  # the first request of a prompt reads it
-            for r, prefix in zip(requests, prefixes, strict=True)
-        ]
-        self.answers += map(_Answer, indices, remaining, num_cached)
-        rng_key = self._tensor([r.rng_key for r in requests])
-        prompt_length = self._tensor([len(r.tokens) for r in requests])
-        next_positions = [next_position(engine.backend, prompt) for prompt in prompts]
-        first_position = self._tensor([next_positions[prefix] for prefix in prefixes])
-        row_logits = logits[self._tensor(prefixes)]
-        lengths = prompt_length, first_position
-        new = sampled_rows(self.config.sampling, row_logits, rng_key, *lengths)
-        self.rows.append(slots, prefixes, new)
-
-    def read_tokens(self) -> Iterator[tuple[int, Reply]]:
-        """Reads the token that was sampled in every row; yields the replies that end with it."""
-        for answer, token, logp in zip(self.answers, *self.rows.read(), strict=True):
-            if answer.is_active:
-                answer.tokens.append(int(token))
-                answer.logp.append(logp)
-        yield from self._end_answers()
-
-    def decode_step(self) -> None:
-        """Evaluates the newest tokens, and samples the next ones.
-
-        Finished rows are removed first if they are an eighth of the batch, because that copies it.
-        """
-        if self.num_active * 8 <= len(self.answers) * 7:
-            self._evict_finished()
-        if self.answers:
-            self.rows.step()
-
-    def _end_answers(self) -> Iterator[tuple[int, Reply]]:
-        """Yields the replies of the answers that end with their newest token."""
-        active = [(row, answer) for row, answer in enumerate(self.answers) if answer.is_active]
-        reasons = self.stop_checker.finish_reasons([answer.tokens for _, answer in active])
-        for (row, answer), reason in zip(active, reasons, strict=True):
-            if reason or len(answer.tokens) >= answer.max_new_tokens:
-                answer.is_active = False
-                tokens, logp = tuple(answer.tokens), tuple(answer.logp)
-                reply = Reply(tokens, logp, reason or "length", routes=self._routes(row))
-                yield answer.request_index, replace(reply, num_cached=answer.num_cached)
-
-    def _routes(self, row: int) -> str:
-        """The routes of a row's context, whose newest token was not evaluated."""
-        if not self.engine.backend.records_routes:
-            return ""
-        return encode_routes(self.rows.state.routes_of(row, len(self.answers[row].tokens) - 1))
-
-    def _evict_finished(self) -> None:
-        """Removes finished rows; the prefix cache takes their keys and values."""
-        finished = [row for row, answer in enumerate(self.answers) if not answer.is_active]
-        active = [row for row, answer in enumerate(self.answers) if answer.is_active]
-        tokens = [self.answers[row].tokens for row in finished]
-        self.rows.state.save_to_prefix_cache(finished, tokens)
-        self.answers = [self.answers[row] for row in active]
-        self.rows.select(active)
-
-    def _tensor(self, numbers: Sequence[int]) -> Tensor:
-        return torch.tensor(numbers, dtype=torch.long, device=self.engine.backend.model.device)
-
-
 def _fitting(contexts: Sequence[tuple[int, ...]], tokens: int) -> Sequence[tuple[int, ...]]:
     """The first contexts that have so many tokens together; at least one.
 
@@ -352,24 +223,3 @@ def _fitting(contexts: Sequence[tuple[int, ...]], tokens: int) -> Sequence[tuple
     """
     ends = accumulate(map(len, contexts))
     return contexts[: max(1, sum(end <= tokens for end in ends))]
-
-
-def _num_read(slots: Sequence[Sequence[int]], first_new: int) -> list[int]:
-    """How many tokens of each prompt were computed: a beginning that prompts share, for the first.
-
-    The last token of a prompt is computed even if it is cached.
-
-    Args:
-        slots: for each prompt, the slots of its tokens in the prefix cache.
-        first_new: the first slot that was not in the cache before.
-
-    >>> _num_read([[0, 1, 5], [0, 1, 5, 6], [0, 1]], first_new=5)
-    [1, 1, 1]
-    """
-    known = set[int]()
-    counts = []
-    for prompt in slots:
-        new = {slot for slot in prompt if slot >= first_new} - known
-        known |= new
-        counts.append(max(1, len(new)))
-    return counts

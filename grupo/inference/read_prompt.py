@@ -103,3 +103,24 @@ class ReadPrompt:
         position = state.key_position[state.num_cached : state.num_tokens]
         hidden = forward_packed(self.reader.backend.model, token, position, state)
         return self.reader.lm_head(hidden)
+
+
+def num_read(slots: Sequence[Sequence[int]], first_new: int) -> list[int]:
+    """How many tokens of each prompt were computed: a beginning that prompts share, for the first.
+
+    The last token of a prompt is computed even if it is cached.
+
+    Args:
+        slots: for each prompt, the slots of its tokens in the prefix cache.
+        first_new: the first slot that was not in the cache before.
+
+    >>> num_read([[0, 1, 5], [0, 1, 5, 6], [0, 1]], first_new=5)
+    [1, 1, 1]
+    """
+    known = set[int]()
+    counts = []
+    for prompt in slots:
+        new = {slot for slot in prompt if slot >= first_new} - known
+        known |= new
+        counts.append(max(1, len(new)))
+    return counts

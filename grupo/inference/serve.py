@@ -14,10 +14,14 @@ from pathlib import Path
 from types import FrameType
 from typing import NoReturn
 
-from grupo.inference import vllm_worker
 from grupo.inference.served_process import ServedProcess
 from grupo.inference.vllm import Vllm
-from grupo.inference.vllm_command import MAX_LORA_RANKS, server_command, server_environment
+from grupo.inference.vllm_command import (
+    MAX_LORA_RANKS,
+    copy_worker,
+    server_command,
+    server_environment,
+)
 from grupo.util.console import print_error
 from grupo.util.errors import ConfigError
 
@@ -152,7 +156,7 @@ def run_servers(options: ServeOptions) -> NoReturn:
         ServerEndedError: a server has ended too often, or before it answered; all are ended.
     """
     folder = Path(tempfile.mkdtemp(prefix="grupo-serve-"))
-    shutil.copy(vllm_worker.__file__, folder)
+    copy_worker(folder)
     signal.signal(signal.SIGTERM, _interrupt)
     servers: list[ServedProcess] = []
     try:

@@ -1,5 +1,9 @@
-"""The command and the environment variables of a vLLM server."""
+"""The command, the environment variables and the worker extension of a vLLM server."""
 
+import shutil
+from pathlib import Path
+
+from grupo.inference import vllm_worker
 from grupo.inference.vllm import Vllm
 
 LOGPROBS_MODE = "processed_logprobs"  # after temperature and truncation
@@ -58,3 +62,10 @@ def server_command(
         *lora_options(lora_rank),
         *spec.server_options,
     )
+
+
+def copy_worker(folder: Path) -> None:
+    """Copy the extension of vLLM's workers into a folder from which a server imports it."""
+    source = Path(vllm_worker.__file__).parent
+    ignored = shutil.ignore_patterns("__pycache__")
+    shutil.copytree(source, folder / source.name, ignore=ignored, dirs_exist_ok=True)

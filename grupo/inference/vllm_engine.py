@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from grupo.core.dtypes import DTYPES
-from grupo.inference import background, vllm_worker
+from grupo.inference import background
 from grupo.inference import vllm_protocol as protocol
 from grupo.inference.background import Put
 from grupo.inference.base import (
@@ -31,11 +31,12 @@ from grupo.inference.request_routing import PromptHomes
 from grupo.inference.server_process import ManagedServer
 from grupo.inference.server_sharing import UNSHARED, ServerSharing
 from grupo.inference.vllm import Vllm
-from grupo.inference.vllm_command import server_command, server_environment
+from grupo.inference.vllm_command import copy_worker, server_command, server_environment
 from grupo.inference.vllm_jobs import AdapterCheck, GenerateJob, LoadJob
 from grupo.inference.vllm_pool import ServerPool
 from grupo.inference.vllm_processes import ExternalServer, ServerProcess, StartedServer
 from grupo.inference.vllm_server import VllmServer
+from grupo.inference.vllm_worker.shared_memory import place_of
 from grupo.inference.weight_sender import ProcessGroupTransfer
 from grupo.inference.weight_transfer import (
     FileTransfer,
@@ -83,7 +84,7 @@ class VllmEngine:
             if spec.python
             else [ExternalServer(url, spec.request_timeout) for url in spec.server_urls]
         )
-        place = vllm_worker.place_of(device) if spec.weight_transfer == "ipc" else ""
+        place = place_of(device) if spec.weight_transfer == "ipc" else ""
         self.pool = ServerPool(spec, [VllmServer(spec, process, place) for process in processes])
         self.homes = PromptHomes()
         self.transfer = self._make_transfer("weights", device)
@@ -258,7 +259,7 @@ class VllmEngine:
         return server_command(self.spec, self.model, length, lora_rank=lora_rank)
 
     def _managed_server(self, lora_rank: int) -> ManagedServer:
-        shutil.copy(vllm_worker.__file__, self.folder)
+        copy_worker(self.folder)
         return ManagedServer(
             self._command(lora_rank),
             server_environment(self.spec) | {"PYTHONPATH": str(self.folder)},

@@ -9,7 +9,7 @@ from grupo.inference.engine_errors import TransientServerError
 from grupo.inference.http_client import HTTPClient, JsonBody
 from grupo.inference.sampling_params import Sampling
 from grupo.inference.vllm_command import LOGPROBS_MODE
-from grupo.inference.vllm_worker import EXTENSION_VERSION
+from grupo.inference.vllm_worker.extension import EXTENSION_VERSION
 from grupo.inference.weight_transfer import PublishedWeights
 from grupo.util.errors import ConfigError
 from grupo.util.rng import derive_key

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 from torch.distributed import PrefixStore, Store, TCPStore
 
-from grupo.inference.vllm_worker import TRANSFER_TIMEOUT, byte_parts, process_group
+from grupo.inference.vllm_worker.transfer import TRANSFER_TIMEOUT, byte_parts, process_group
 from grupo.inference.weight_transfer import PublishedWeights, checksum, cpu_tensors
 
 END_LIMIT = 10.0  # seconds to wait for a transfer at the end

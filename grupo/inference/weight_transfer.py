@@ -9,7 +9,8 @@ from typing import Any, Protocol
 import torch
 from torch import Tensor
 
-from grupo.inference.vllm_worker import WeightDigest, shared_handles
+from grupo.inference.vllm_worker.digest import WeightDigest
+from grupo.inference.vllm_worker.shared_memory import shared_handles
 from grupo.storage import safetensors
 
 

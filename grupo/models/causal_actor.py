@@ -22,7 +22,7 @@ from grupo.inference.routes import routes_after
 from grupo.inference.sampling_params import Sampling
 from grupo.models.chat_history import as_fork
 from grupo.models.chat_tokenizer import ChatTokenizer
-from grupo.models.context import context_tokens, open_response_tokens
+from grupo.models.context import context_tokens, open_response_tokens, replace_prompt
 from grupo.models.demonstrations import demonstration_rollout
 from grupo.models.model_calls import answer_call
 from grupo.models.next_tokens import next_token_responses
@@ -291,26 +291,3 @@ class CausalActor:
             policy_version=self.policy_version,
         )
         return as_fork(response) if rewrites else response
-
-
-def replace_prompt(
-    chat_tokenizer: ChatTokenizer,
-    rollout: Rollout,
-    observation: Observation,
-    *,
-    off_context: bool = False,
-) -> Rollout:
-    """The rollout with `observation` in place of its prompt.
-
-    `off_context` marks its responses as sampled in another context than they now have.
-    """
-    (_, first), *rest = rollout.turns
-    tokens = chat_tokenizer.encode_observation(Rollout(), observation)
-    changed = replace(rollout, turns=((observation, replace(first, observation=tokens)),))
-    for later, response in rest:
-        if response.rewrites_history:
-            whole = chat_tokenizer.encode_whole_chat(changed, later)
-            response = replace(response, observation=whole)
-        changed = changed.append_turn(later, response)
-    turns = ((o, replace(a, off_context=off_context)) for o, a in changed.turns)
-    return replace(rollout, turns=tuple(turns))

@@ -23,9 +23,10 @@ from grupo.models.aux_head_engine import AuxHeadEngine
 from grupo.models.aux_heads import AuxHeads
 from grupo.models.aux_models import load_aux_models
 from grupo.models.base import AuxModel, AuxModels
-from grupo.models.causal_actor import CausalActor, replace_prompt
+from grupo.models.causal_actor import CausalActor
 from grupo.models.causal_spec import CausalSpec
 from grupo.models.chat_tokenizer import ChatTokenizer
+from grupo.models.context import replace_prompt
 from grupo.models.detokenize import TokenTexts
 from grupo.models.evaluator import Evaluator, evaluator_for
 from grupo.models.language_limits import language_model_limit, make_chat_tokenizer

@@ -10,6 +10,7 @@ from jinja2.defaults import DEFAULT_NAMESPACE
 from transformers import PreTrainedTokenizerBase
 from transformers.utils.chat_template_utils import _get_template_variables
 
+from grupo.core.media import media_of
 from grupo.core.types import Message
 from grupo.models.template_file import TemplateFile, read_template
 from grupo.models.tokenizer_trial import check_template_works
@@ -18,6 +19,7 @@ from grupo.util.loader_errors import loader_errors
 
 FIELD = "chat_template_kwargs"
 MAX_CHARS = 300  # of a template's message
+REASONING_WORDS = ("think", "reason", "analysis")  # in templates of models that reason at length
 # variables that transformers or grupo sets, and functions
 GIVEN = {*DEFAULT_NAMESPACE, "raise_exception", "strftime_now"} | {
     "messages",
@@ -141,3 +143,18 @@ def _template_error(error: Exception, messages: Sequence[Message], is_prefill: b
     # the template chooses the text of raise_exception
     reason = " ".join(str(error).split())[:MAX_CHARS].rstrip(".") or type(error).__name__
     return ConfigError(f"prompt: the chat template rejects messages of {roles}: {reason}.")
+
+
+def refuse_media(messages: Sequence[Message]) -> None:
+    """Raise `ConfigError` for images, videos and audio, which a model of text cannot read."""
+    if media := next(media_of(messages), None):
+        raise ConfigError(
+            f"prompt: its messages hold {media.kind} ({media.media_type}), and the policy is a"
+            " model of text. Allowed: text, or a policy that reads it, such as VisionLM."
+        )
+
+
+def is_chat_tokenizer(tokenizer: PreTrainedTokenizerBase) -> bool:
+    """Whether a tokenizer has a chat template, and its model does not reason before it answers."""
+    template = str(tokenizer.chat_template or "").lower()
+    return bool(template) and not any(word in template for word in REASONING_WORDS)

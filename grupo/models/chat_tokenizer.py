@@ -2,13 +2,11 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property, lru_cache
+from functools import cached_property, lru_cache, partial
 from typing import Any, NamedTuple
 
 from transformers import PreTrainedTokenizerBase
 
-from grupo.core.call_markers import kept_markers
-from grupo.core.media import media_of
 from grupo.core.template_options import (
     TEMPLATE_KWARGS,
     TemplateOptions,
@@ -17,23 +15,16 @@ from grupo.core.template_options import (
 )
 from grupo.core.types import Message, Observation, Rollout
 from grupo.models.chat_history import ChatSoFar, answer_text, chat_so_far, end_of_answer
-from grupo.models.chat_template import check_template_kwargs, render_chat
+from grupo.models.chat_template import check_template_kwargs, refuse_media, render_chat
+from grupo.models.detokenize import decode_shown, dropped_tokens
 from grupo.models.rollout_cache import RolloutCache
 from grupo.models.template_file import TemplateFile
 from grupo.util.errors import ConfigError
 from grupo.util.rust_panics import rust_errors
 
-REPLACEMENT_CHARACTER = "\ufffd"  # decoders emit it for a character with missing bytes
-REASONING_WORDS = ("think", "reason", "analysis")  # in templates of models that reason at length
 SYSTEM_ROLES = ("system", "developer")
 USER: tuple[Message, ...] = ({"role": "user", "content": "?"},)
 ANSWER_PLACEHOLDER = "ANSWER-OF-THE-POLICY"  # an answer, when a template renders a later message
-
-
-def is_chat_tokenizer(tokenizer: PreTrainedTokenizerBase) -> bool:
-    """Whether a tokenizer has a chat template, and its model does not reason before it answers."""
-    template = str(tokenizer.chat_template or "").lower()
-    return bool(template) and not any(word in template for word in REASONING_WORDS)
 
 
 class EncodedObservation(NamedTuple):
@@ -153,19 +144,9 @@ class ChatTokenizer:
         prefix_text = self._decode(prefix) if prefix else ""
         return self._decode((*prefix, *tokens))[len(prefix_text) :]
 
-    def _decode(self, tokens: Sequence[int]) -> str:
-        dropped = self._dropped_tokens
-        shown = [t for t in tokens if isinstance(t, int) and t not in (dropped or ())]
-        text = str(self.tokenizer.decode(shown, skip_special_tokens=dropped is None))
-        return text.rstrip(REPLACEMENT_CHARACTER)
-
     @cached_property
-    def _dropped_tokens(self) -> frozenset[int] | None:
-        """The special tokens without those that texts keep; None if texts keep none."""
-        added = self.tokenizer.added_tokens_decoder
-        special = {token.content: number for number, token in added.items() if token.special}
-        markers = kept_markers(frozenset(special))
-        return frozenset(special[text] for text in special.keys() - markers) if markers else None
+    def _decode(self) -> Callable[[Sequence[Any]], str]:
+        return partial(decode_shown, self.tokenizer, dropped_tokens(self.tokenizer))
 
     def _tokenize(self, text: str, *, starts_text: bool) -> tuple[int, ...]:
         return self._cached_tokens(text, starts_text)
@@ -311,19 +292,10 @@ class ChatTokenizer:
         if self.system_prompt and chat[0].get("role") not in SYSTEM_ROLES:
             chat = [{"role": "system", "content": self.system_prompt}, *chat]
         chat = [self._template_message(message) for message in chat]
-        _refuse_media(chat)
+        refuse_media(chat)
         kwargs = {**self.template_kwargs, **own_kwargs}
         return TemplateOptions(chat, tuple(tools) or own_tools, kwargs)
 
     def _template_message(self, message: Message) -> dict[str, Any]:
         """A message in the form that the chat template reads."""
         return dict(message)
-
-
-def _refuse_media(messages: Sequence[Message]) -> None:
-    """Raise `ConfigError` for images, videos and audio, which a model of text cannot read."""
-    if media := next(media_of(messages), None):
-        raise ConfigError(
-            f"prompt: its messages hold {media.kind} ({media.media_type}), and the policy is a"
-            " model of text. Allowed: text, or a policy that reads it, such as VisionLM."
-        )

@@ -1,15 +1,16 @@
-"""Text of single tokens, for reports."""
+"""Text of tokens: of answers, and of single tokens for reports."""
 
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from transformers import PreTrainedTokenizerBase
 
+from grupo.core.call_markers import kept_markers
 from grupo.core.types import Response
-from grupo.models.chat_tokenizer import REPLACEMENT_CHARACTER
 
 CONTEXT_TOKENS = 3  # previous tokens in which an incomplete character may have begun
+REPLACEMENT_CHARACTER = "\ufffd"  # decoders emit it for a character with missing bytes
 
 
 class AddedText(NamedTuple):
@@ -83,3 +84,26 @@ def _mark_invalid(texts: list[str], incomplete: list[int]) -> None:
     for place in incomplete:
         texts[place] += REPLACEMENT_CHARACTER
     incomplete.clear()
+
+
+def decode_shown(
+    tokenizer: PreTrainedTokenizerBase, dropped: frozenset[int] | None, tokens: Sequence[Any]
+) -> str:
+    """The complete characters of tokens, without soft tokens and special tokens.
+
+    Args:
+        tokenizer: tokenizer of transformers.
+        dropped: the special tokens that the text has not; None: all of them.
+        tokens: token ids, and soft tokens.
+    """
+    shown = [t for t in tokens if isinstance(t, int) and t not in (dropped or ())]
+    text = str(tokenizer.decode(shown, skip_special_tokens=dropped is None))
+    return text.rstrip(REPLACEMENT_CHARACTER)
+
+
+def dropped_tokens(tokenizer: PreTrainedTokenizerBase) -> frozenset[int] | None:
+    """The special tokens without those that texts keep; None if texts keep none."""
+    added = tokenizer.added_tokens_decoder
+    special = {token.content: number for number, token in added.items() if token.special}
+    markers = kept_markers(frozenset(special))
+    return frozenset(special[text] for text in special.keys() - markers) if markers else None

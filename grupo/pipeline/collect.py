@@ -139,18 +139,7 @@ def write_collection(
         NothingCollectedError: `rows_of_group` makes no row from any group.
     """
     groups = sampled_groups.groups
-    criterion = with_default_reward_term(recipe.evaluation.success, recipe.env)
-    lines = [
-        json.dumps({**_task_columns(group.task), **row}, allow_nan=False, default=_data_url)
-        for group in groups
-        for row in rows_of_group([r for r in group.rollouts if not r.error], criterion)
-    ]
-    if not lines:
-        raise NothingCollectedError(
-            f"{folder}: {getattr(rows_of_group, '__name__', rows_of_group)} made no row from any of"
-            f" the {len(groups)} groups. Sample more rollouts per task, or begin with a policy that"
-            " solves some of the tasks."
-        )
+    lines = _row_lines(folder, recipe, groups, rows_of_group)
     summary = {
         "seed": recipe.seed,
         "tasks": len(groups),
@@ -170,6 +159,25 @@ def write_collection(
         f"{len(lines)} rows of {len(groups)} tasks were collected{usage_text}:"
         f" {folder / COLLECTION_FILE}"
     )
+
+
+def _row_lines(
+    folder: Path, recipe: Recipe, groups: Sequence[Group], rows_of_group: RowsOfGroup
+) -> list[str]:
+    """The rows of the groups as lines of JSON; raises if there is none."""
+    criterion = with_default_reward_term(recipe.evaluation.success, recipe.env)
+    lines = [
+        json.dumps({**_task_columns(group.task), **row}, allow_nan=False, default=_data_url)
+        for group in groups
+        for row in rows_of_group([r for r in group.rollouts if not r.error], criterion)
+    ]
+    if not lines:
+        raise NothingCollectedError(
+            f"{folder}: {getattr(rows_of_group, '__name__', rows_of_group)} made no row from any of"
+            f" the {len(groups)} groups. Sample more rollouts per task, or begin with a policy that"
+            " solves some of the tasks."
+        )
+    return lines
 
 
 def _task_columns(task: Task) -> Row:

@@ -37,7 +37,7 @@ def write_stage_model(folder: Path, recipe: Recipe, callback: Callback) -> None:
     # the file is RUN/checkpoints/STEP/weights.safetensors
     checkpoint = Path(policy.start.file).parent
     run = RunFolder.open(checkpoint.parent.parent)
-    run.check_model_files()
+    run.stored_recipe.check_model_files()
     # `data_file_with_summary` also takes a folder, here that of the model
     with data_file_with_summary(folder / EXPORT_FOLDER, {"seed": recipe.seed}) as path:
         policy_of(run.recipe, load_single(checkpoint)).export(path)

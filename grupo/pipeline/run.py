@@ -24,7 +24,7 @@ from grupo.storage.fault_injection import kill_point
 from grupo.storage.lock import Lock
 from grupo.storage.pipeline_dirs import PIPELINE_FILE, SUMMARY_FILE, is_pipeline
 from grupo.training.callbacks import Callback, NullCallback
-from grupo.training.resume.run_folder import LOCK_FILE, RECIPE_FILE, RunFolder, unused_folder
+from grupo.training.resume.run_folder import LOCK_FILE, RECIPE_JSON, RunFolder, unused_folder
 from grupo.training.resume.template_texts import with_template_texts
 from grupo.util.errors import ConfigError
 from grupo.util.user_paths import no_run_message
@@ -124,7 +124,7 @@ def _run_stage(
     kill_point("stage/begin")
     folder = execution.folder
     has_begun = broadcast_from_rank_0(
-        ranks, (folder / RECIPE_FILE).is_file(), Phase.STAGE_STATUS_READ
+        ranks, (folder / RECIPE_JSON).is_file(), Phase.STAGE_STATUS_READ
     )
     if has_begun:
         recipe = RunFolder.open(folder).recipe

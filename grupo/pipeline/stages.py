@@ -24,7 +24,7 @@ from grupo.pipeline.survey import SURVEY_FILE, write_stage_survey
 from grupo.recipe import Recipe
 from grupo.rollouts.samplers import Sampler
 from grupo.training.callbacks import Callback
-from grupo.training.resume.run_folder import RECIPE_FILE
+from grupo.training.resume.run_folder import RECIPE_JSON
 from grupo.training.start import create_trainer, reopen_trainer
 from grupo.util.errors import ConfigError
 
@@ -110,7 +110,7 @@ class Stage:
         return ""
 
     def run(self, folder: Path, recipe: Recipe, callback: Callback, ranks: Ranks) -> None:
-        if broadcast_from_rank_0(ranks, (folder / RECIPE_FILE).is_file(), Phase.STAGE_STATUS_READ):
+        if broadcast_from_rank_0(ranks, (folder / RECIPE_JSON).is_file(), Phase.STAGE_STATUS_READ):
             trainer = reopen_trainer(folder, callback, ranks)
             with trainer.lock:
                 trainer.restore()

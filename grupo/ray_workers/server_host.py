@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from grupo.inference import vllm_worker
 from grupo.inference.engine_errors import EngineError, TransientServerError
 from grupo.inference.serve import ServeOptions, check_interpreter
 from grupo.inference.server_process import ManagedServer, free_port
+from grupo.inference.vllm_command import copy_worker
 from grupo.models.model_folder import model_folder
 from grupo.util.errors import ConfigError
 
@@ -67,7 +67,7 @@ class ServerHost:
         folder = Path(tempfile.mkdtemp(prefix="grupo-serve-"))
         worker = folder / "worker"  # it may contain no other file
         worker.mkdir()
-        shutil.copy(vllm_worker.__file__, worker)
+        copy_worker(worker)
         model = model_folder(self.options.model)  # in the cache of this machine
         options = replace(self.options, model=model, bind=self.address, port=port, data_parallel=1)
         ((environment, command),) = options.commands(str(worker))

@@ -13,7 +13,8 @@ from grupo.envs import SingleTurn
 from grupo.recipe import Recipe, TaskSource
 from grupo.report.image_grid import save_image_grid
 from grupo.rewards.image_shapes import rollout_image
-from grupo.rollouts.evaluate import HasActor, Proportion, bootstrap_proportion, run_rollouts
+from grupo.rollouts.eval_result import Proportion, bootstrap_proportion
+from grupo.rollouts.evaluate import HasActor, run_rollouts
 from grupo.training.resume.load_run import load_policy
 from grupo.training.start import run_training
 

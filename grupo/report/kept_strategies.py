@@ -13,7 +13,7 @@ from grupo.util.errors import ConfigError
 from grupo.util.regular_files import read_regular_file
 
 if TYPE_CHECKING:  # its import takes seconds, which a report need not wait for
-    from grupo.rollouts.strategy_comparison import StrategyComparison
+    from grupo.rollouts.strategy_results import StrategyComparison
 
 STRATEGIES_FILE = "strategies.json"
 PICTURE_FILE = "strategies.svg"

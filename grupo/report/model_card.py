@@ -11,8 +11,8 @@ from huggingface_hub.utils import validate_repo_id
 from grupo.core.component import component_fields, to_code, walk
 from grupo.models.causal_lm import CausalLM
 from grupo.recipe import Recipe
+from grupo.rollouts.eval_result import NOT_SCORED_TEXT
 from grupo.rollouts.eval_scores import scores_by_step
-from grupo.rollouts.evaluate import NOT_SCORED_TEXT
 from grupo.storage.checkpoint import Checkpoint
 from grupo.tasks import DatasetTasks
 

@@ -10,8 +10,8 @@ from grupo.recipe import Recipe
 from grupo.report.progress_line import Progress, progress_line
 from grupo.report.step_line import active_alarms, step_summary
 from grupo.report.tables import eval_rows
+from grupo.rollouts.eval_result import EvalResult
 from grupo.rollouts.eval_scores import evaluated_step
-from grupo.rollouts.evaluate import EvalResult
 from grupo.util import html
 
 UPDATE_INTERVAL = 0.5  # seconds between updates of the output

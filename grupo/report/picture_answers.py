@@ -8,7 +8,8 @@ from typing import Any, NamedTuple
 from grupo.core.media import Image, media_of
 from grupo.core.types import Group, Observation, Task
 from grupo.envs import SingleTurn
-from grupo.rollouts.evaluate import HasActor, bootstrap_proportion, run_rollouts
+from grupo.rollouts.eval_result import bootstrap_proportion
+from grupo.rollouts.evaluate import HasActor, run_rollouts
 from grupo.util.boxes import BoundingBox, find_boxes
 from grupo.util.optional_deps import optional_dependency
 

@@ -16,8 +16,8 @@ from grupo.recipe import Recipe
 from grupo.report.escape import literal
 from grupo.report.progress_line import MAX_COLUMNS, Progress, progress_line
 from grupo.report.step_line import active_alarms, step_summary
+from grupo.rollouts.eval_result import EvalResult
 from grupo.rollouts.eval_scores import evaluated_step
-from grupo.rollouts.evaluate import EvalResult
 from grupo.util.console import LinesOfThreads
 
 PRINT_INTERVAL = 5.0  # seconds between plain lines: the log of a day stays readable

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from rich.table import Table
 
 from grupo.report.escape import literal
-from grupo.rollouts.strategy_comparison import AtEqualTokens, StrategyComparison, StrategyResult
+from grupo.rollouts.strategy_results import AtEqualTokens, StrategyComparison, StrategyResult
 from grupo.util.statistics import Interval
 
 

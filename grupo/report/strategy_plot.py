@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from grupo.report.plots import BLUE, FORMATS, GREEN, ORANGE, figure, save_figure
-from grupo.rollouts.strategy_comparison import StrategyComparison, StrategyResult
+from grupo.rollouts.strategy_results import StrategyComparison, StrategyResult
 from grupo.util.errors import ConfigError, suggest
 
 

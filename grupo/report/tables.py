@@ -9,7 +9,7 @@ from rich.text import Text
 from grupo.report.escape import literal, literal_line
 from grupo.report.step_line import count, format_duration
 from grupo.rollouts.demonstration_scores import DEMONSTRATION_METRICS, LOWER_IS_BETTER
-from grupo.rollouts.evaluate import NOT_SCORED_TEXT, EvalResult
+from grupo.rollouts.eval_result import NOT_SCORED_TEXT, EvalResult
 
 TOKEN_LABELS = {
     "generated": "generated",

@@ -108,7 +108,7 @@ class ReplayBuffer:
         A buffer with the capacity 0 must not get rollouts. All ranks call this.
 
         Args:
-            step: Number of the step, from 0.
+            step: Index of the step, from 0.
             lines: The rollouts, each as one line from `to_lines`.
             priority: Mean |advantage| of each rollout.
             is_writer: Whether this process writes the segment; with several ranks, only rank 0.

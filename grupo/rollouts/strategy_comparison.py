@@ -2,147 +2,30 @@
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
-from typing import Any
 
 import numpy as np
 
 from grupo.core.extract_answer import Extractor
 from grupo.core.interfaces import EnvSpec, TurnStrategy, single_response
 from grupo.core.types import Rollout, Task
-from grupo.rollouts.evaluate import HasActor, Proportion, bootstrap_proportion
+from grupo.rollouts.eval_result import bootstrap_proportion
+from grupo.rollouts.evaluate import HasActor
 from grupo.rollouts.strategy_attempts import (
     AttemptProgress,
     NoProgress,
     StrategyAttempts,
     attempt_tasks,
 )
+from grupo.rollouts.strategy_results import AtEqualTokens, StrategyComparison, StrategyResult
 from grupo.rollouts.vote_curve import AccuracyByAttempts, likeliest_curve, vote_curve
-from grupo.util.statistics import Interval, bootstrap_mean
+from grupo.util.statistics import bootstrap_mean
 
 # Largest number of attempts with which self-consistency is measured, unless `attempts_per_task` is
 # larger. A strategy that costs more tokens than all these attempts is compared with all of them.
 MAX_BASELINE_ATTEMPTS = 64
 GREEDY, SINGLE = "greedy", "single attempts"
-
-
-@dataclass(frozen=True)
-class AtEqualTokens:
-    """The paired difference between a strategy and self-consistency with the same tokens.
-
-    Args:
-        attempts: The number of attempts at which self-consistency costs as many tokens as the
-            strategy. It may be a fraction; the accuracy is then interpolated between the two
-            nearest whole numbers.
-        is_clamped: True if the strategy costs fewer tokens than one attempt, or more than the
-            largest measured number of attempts. The strategy is then compared with one attempt, or
-            with the largest number.
-        baseline: Accuracy of self-consistency.
-        difference: Accuracy of the strategy minus that of self-consistency, paired by task.
-    """
-
-    attempts: float
-    is_clamped: bool
-    baseline: float
-    difference: Interval
-
-    @property
-    def verdict(self) -> str:
-        """ "below", "above", or "no difference shown" if the interval contains 0."""
-        if self.difference.high < 0:
-            return "below"
-        return "above" if self.difference.low > 0 else "no difference shown"
-
-    def to_data(self) -> dict[str, Any]:
-        """The comparison by name."""
-        return {
-            "attempts": self.attempts,
-            "is_clamped": self.is_clamped,
-            "self_consistency": self.baseline,
-            "difference": vars(self.difference),
-            "verdict": self.verdict,
-        }
-
-
-@dataclass(frozen=True)
-class StrategyResult:
-    """The accuracy of a strategy, and what an answer costs.
-
-    Args:
-        name: The strategy as the user spells it.
-        accuracy: Fraction of attempts that solve their task, with its interval over tasks.
-        tokens: Generated and read tokens per answer, by name.
-        details: Tokens by role, the counts that the strategy reports (such as calls of another
-            model, or how often each option was chosen), seconds per answer and failed attempts.
-            {} for self-consistency and best-of-n, which are computed from the attempts of
-            `single_response`.
-        difference_to_first: Difference to the first strategy, paired by task; None for the first
-            strategy.
-        at_equal_tokens: Comparison with self-consistency; None for a baseline and for
-            `single_response`, which is self-consistency with one attempt.
-    """
-
-    name: str
-    accuracy: Proportion
-    tokens: Mapping[str, float]
-    details: Mapping[str, Any]
-    difference_to_first: Interval | None = None
-    at_equal_tokens: AtEqualTokens | None = None
-
-    @property
-    def all_tokens(self) -> float:
-        """Generated and read tokens per answer together."""
-        return sum(self.tokens.values())
-
-    def to_data(self) -> dict[str, Any]:
-        """The result by name."""
-        data = {
-            "name": self.name,
-            "solved": self.accuracy.value,
-            "interval": [self.accuracy.low, self.accuracy.high],
-            "tokens_per_answer": dict(self.tokens),
-            **self.details,
-        }
-        if self.difference_to_first:
-            data["difference_to_first"] = vars(self.difference_to_first)
-        if self.at_equal_tokens:
-            data["at_equal_tokens"] = self.at_equal_tokens.to_data()
-        return data
-
-
-@dataclass(frozen=True)
-class StrategyComparison:
-    """Strategies and baselines on the same tasks.
-
-    Args:
-        strategies: The strategies in the order in which they were given.
-        greedy: The greedy answer.
-        votes: Self-consistency by the number of attempts: 1, 2, 4, …
-        likeliest: Best-of-n by mean log-probability, by the number of attempts, as in `votes`.
-        num_tasks: Number of tasks.
-        attempts_per_task: Number of attempts of each strategy at each task.
-        errors: Errors of attempts that could not be scored.
-    """
-
-    strategies: tuple[StrategyResult, ...]
-    greedy: StrategyResult
-    votes: tuple[StrategyResult, ...]
-    likeliest: tuple[StrategyResult, ...]
-    num_tasks: int
-    attempts_per_task: int
-    errors: tuple[str, ...] = ()
-
-    def to_data(self) -> dict[str, Any]:
-        """The comparison as JSON data."""
-        baselines = (self.greedy, *self.votes, *self.likeliest)
-        return {
-            "tasks": self.num_tasks,
-            "attempts": self.attempts_per_task,
-            "strategies": [result.to_data() for result in self.strategies],
-            "baselines": [result.to_data() for result in baselines],
-            "failed": len(self.errors),
-        }
 
 
 def compare_strategies(
@@ -178,26 +61,15 @@ def compare_strategies(
             cache the attempts on disk.
     """
     attempt = partial(attempt, policy, env, tasks, key=key, progress=progress)
+    curve = partial(vote_curve, success=success, extract=extract)
     greedy = attempt(single_response, attempt_indices=range(1), top_k=1, name=GREEDY)
-    single = attempt(single_response, attempt_indices=range(attempts_per_task), name=SINGLE)
-    attempts_by_strategy = {
-        name: single
-        if strategy is single_response
-        else attempt(strategy, attempt_indices=range(attempts_per_task), name=name)
-        for name, strategy in strategies.items()
-    }
-    needed = _attempts_needed(vote_curve(single, success, extract), attempts_by_strategy.values())
-    if needed > attempts_per_task:
-        # `+` makes a new object, so that an entry in `attempts_by_strategy` has no further attempts
-        single = single + attempt(
-            single_response, attempt_indices=range(attempts_per_task, needed), name=SINGLE
-        )
-    vote_accuracy = vote_curve(single, success, extract)
+    single, by_strategy = _attempt_strategies(attempt, strategies, attempts_per_task, curve)
+    vote_accuracy = curve(single)
     is_single = {name: strategy is single_response for name, strategy in strategies.items()}
     # the attempts of `single_response` are in `single`: their errors must not be counted twice
-    not_single = [x for name, x in attempts_by_strategy.items() if not is_single[name]]
+    not_single = [attempts for name, attempts in by_strategy.items() if not is_single[name]]
     return StrategyComparison(
-        strategies=_results_of_strategies(attempts_by_strategy, success, vote_accuracy, is_single),
+        strategies=_results_of_strategies(by_strategy, success, vote_accuracy, is_single),
         greedy=_result_of_attempts(GREEDY, greedy, greedy.solved(success).mean(0)),
         votes=_results_of_curve("Vote({n})", vote_accuracy),
         likeliest=_results_of_curve("BestOf({n})", likeliest_curve(single, success)),
@@ -205,6 +77,36 @@ def compare_strategies(
         attempts_per_task=attempts_per_task,
         errors=tuple(e for x in (greedy, single, *not_single) for e in x.errors),
     )
+
+
+def _attempt_strategies(
+    attempt: Callable[..., StrategyAttempts],
+    strategies: Mapping[str, TurnStrategy],
+    attempts_per_task: int,
+    curve: Callable[[StrategyAttempts], AccuracyByAttempts],
+) -> tuple[StrategyAttempts, dict[str, StrategyAttempts]]:
+    """The single attempts of the baselines, and the attempts of each strategy by its name.
+
+    Args:
+        attempt: Makes attempts with a strategy.
+        strategies: The strategies by name.
+        attempts_per_task: Number of attempts of each strategy at each task.
+        curve: Accuracy of self-consistency with single attempts, by their number.
+    """
+    single = attempt(single_response, attempt_indices=range(attempts_per_task), name=SINGLE)
+    by_strategy = {
+        name: single
+        if strategy is single_response
+        else attempt(strategy, attempt_indices=range(attempts_per_task), name=name)
+        for name, strategy in strategies.items()
+    }
+    needed = _attempts_needed(curve(single), by_strategy.values())
+    if needed > attempts_per_task:
+        # `+` makes a new object, so that an entry in `by_strategy` has no further attempts
+        single = single + attempt(
+            single_response, attempt_indices=range(attempts_per_task, needed), name=SINGLE
+        )
+    return single, by_strategy
 
 
 def _attempts_needed(

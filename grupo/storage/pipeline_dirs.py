@@ -19,7 +19,7 @@ from grupo.util.errors import ConfigError
 from grupo.util.json_text import parse_json, read_limited
 
 PIPELINE_FILE = "pipeline.json"
-RECIPE_FILE = "recipe.json"  # of a run
+RECIPE_JSON = "recipe.json"  # of a run
 SUMMARY_FILE = "summary.json"  # of a stage that has ended
 
 
@@ -42,7 +42,7 @@ class StageFolder:
     @property
     def is_run(self) -> bool:
         """Whether a run has begun in the folder."""
-        return (self.folder / RECIPE_FILE).is_file()
+        return (self.folder / RECIPE_JSON).is_file()
 
     @property
     def is_finished(self) -> bool:

@@ -1,6 +1,6 @@
 """Segments: the stored rollouts of a run, one segment of JSON lines for each training step.
 
-    replay_buffer/00000012.jsonl   the rollouts that entered the buffer in step 12, from 0
+    replay_buffer/00000012.jsonl   the rollouts that entered the buffer in step 13 (index 12)
 
 A segment is written at once and never changed. A step that is repeated after a kill writes the
 same bytes again. A segment is durable before a checkpoint has its checksum, and is removed when no

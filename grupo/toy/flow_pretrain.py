@@ -80,7 +80,7 @@ def train_flow(flow: ToyFlow, callback: Callback = NullCallback()) -> SmallFlow:
         scheduler.step()
         _update_ema(ema_params, model, max(flow.ema_rate, 1 / (step + 1)))
         if step % 50 == 0:
-            callback.on_message(f"step {step} of {flow.max_steps}: loss {loss.item():.3f}")
+            callback.on_message(f"step {step + 1} of {flow.max_steps}: loss {loss.item():.3f}")
     model.load_state_dict(ema_params, strict=False)
     return model
 

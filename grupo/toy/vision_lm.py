@@ -182,7 +182,7 @@ def train_vision(
         optimizer.step()
         scheduler.step()
         if step % 50 == 0:
-            callback.on_message(f"step {step} of {toy_model.max_steps}: loss {loss.item():.3f}")
+            callback.on_message(f"step {step + 1} of {toy_model.max_steps}: loss {loss.item():.3f}")
     return model.eval()
 
 

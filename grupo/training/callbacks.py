@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 from grupo.recipe import Recipe
-from grupo.rollouts.evaluate import EvalResult
+from grupo.rollouts.eval_result import EvalResult
 
 
 class Callback(Protocol):

@@ -12,7 +12,8 @@ from grupo.distributed.base import Ranks
 from grupo.models.base import Policy
 from grupo.recipe import Recipe
 from grupo.rollouts.demonstration_scores import DemonstrationScores
-from grupo.rollouts.evaluate import EvalResult, evaluate
+from grupo.rollouts.eval_result import EvalResult
+from grupo.rollouts.evaluate import evaluate
 from grupo.rollouts.samplers import GivenAnswerSampler
 from grupo.training.update.collate import collate
 from grupo.training.update.signals import signals_of_all_rows

@@ -9,7 +9,7 @@ from grupo.algo.optimizers.averaging import use_averaged_weights
 from grupo.config.staleness import staleness_limits
 from grupo.config.validate import env_warnings
 from grupo.config.validate_rewards import check_rewards_in_range
-from grupo.config.validate_tasks import load_tasks, task_notes
+from grupo.config.validate_tasks import load_tasks, select_usable_tasks, task_notes
 from grupo.core.batch import Batch
 from grupo.core.schedules import resolve_schedules
 from grupo.core.usage import count_external_usage
@@ -18,12 +18,8 @@ from grupo.distributed.exchange import broadcast_from_rank_0, exchange_json, sum
 from grupo.distributed.phase import Phase
 from grupo.envs.reward_function_check import check_reward_functions
 from grupo.method import Method
-from grupo.models.aux_heads import head_parameters
 from grupo.recipe import Recipe
-from grupo.rollouts.evaluate import EvalResult
-from grupo.rollouts.history import History
-from grupo.rollouts.replay_buffer import ReplayBuffer
-from grupo.rollouts.statistic_store import StatisticStore
+from grupo.rollouts.eval_result import EvalResult
 from grupo.storage.fault_injection import kill_point
 from grupo.storage.segments import Segments, SegmentsInMemory
 from grupo.training.collect.async_rollouts import (
@@ -31,12 +27,11 @@ from grupo.training.collect.async_rollouts import (
     GenerationState,
     with_stale_correction,
 )
+from grupo.training.collect.collected_groups import CollectedGroups
 from grupo.training.collect.generation import StepGenerator
-from grupo.training.collect.groups import CollectedGroups
-from grupo.training.collect.tasks import select_usable_tasks
 from grupo.training.evaluation import evaluate_held_out
 from grupo.training.ranks import shard_policy, use_same_inference_servers
-from grupo.training.resume.state import State
+from grupo.training.resume.state import AUX_HEAD_OPTIMIZER, OPTIMIZER, initial_state
 from grupo.training.resume.step_durations import StepDurations, UnrecordedDurations
 from grupo.training.stopping import kl_for_early_stopping
 from grupo.training.update import metrics
@@ -50,10 +45,6 @@ from grupo.util.timing import Stopwatch
 
 Metrics = dict[str, float]
 Result = TypeVar("Result")
-
-# the name of each optimizer is also the name of its file in a checkpoint
-OPTIMIZER = "optimizer"
-AUX_HEAD_OPTIMIZER = "aux_head_optimizer"
 
 
 @dataclass(frozen=True)
@@ -82,7 +73,7 @@ class Learner:
     Args:
         recipe: Everything that the run chooses.
         ranks: The processes that train together.
-        recipe_of_step: Returns the recipe of a step, by its number from 0; by default `recipe`.
+        recipe_of_step: Returns the recipe of a step, by its index from 0; by default `recipe`.
             A resumed run may repeat steps from before its recipe was changed. Such a step reads
             its learning rates, the progress of schedules, `max_steps` and `early_stopping` from its
             own recipe, and all other fields from `recipe`. This is safe, because a resume that
@@ -119,7 +110,9 @@ class Learner:
         # the check needs a policy that generates text; an image policy has no chat tokenizer
         if hasattr(self.policy, "chat_tokenizer"):
             self.reward_messages = tuple(check_reward_functions(recipe.env, self.tasks[0]))
-        self.state = self._initial_state(segments or SegmentsInMemory(), step_durations)
+        self.state = initial_state(
+            recipe, self.policy, self.tasks, segments or SegmentsInMemory(), step_durations
+        )
         self.aux_models = self.state.aux_models
         self.rollout_queue = self.state.rollout_queue
         self.step_generator = StepGenerator(
@@ -133,34 +126,6 @@ class Learner:
             self.policy.generate_from_weight_copy()
         use_same_inference_servers(self.policy, ranks)
 
-    def _initial_state(self, segments: Segments, step_durations: StepDurations) -> State:
-        """Attach the auxiliary heads and models to the policy, and return the run's first state.
-
-        The method declares what the state needs: heads, models, statistics and a replay buffer.
-        """
-        recipe, policy = self.recipe, self.policy
-        method, requires = recipe.method, recipe.method.requires
-        heads = policy.attach_heads(requires.heads)
-        aux_models = policy.attach_aux_models(
-            requires.all_signals, method.reference, recipe.aux_models
-        )
-        optimizers = {OPTIMIZER: recipe.optimizer(policy.parameters(), policy.embeddings())}
-        if requires.heads:
-            optimizers[AUX_HEAD_OPTIMIZER] = recipe.aux_head_optimizer(head_parameters(heads))
-        return State(
-            policy,
-            optimizers,
-            aux_models,
-            self.tasks,
-            history=History(
-                statistics_by_task=StatisticStore(requires.task_statistics),
-                statistics_by_source=StatisticStore(requires.source_statistics),
-            ),
-            replay_buffer=ReplayBuffer(capacity=requires.replay_buffer, segments=segments),
-            ema_weights=recipe.ema.initial(policy.weights()) if recipe.ema else {},
-            step_durations=step_durations,
-        )
-
     def step(self) -> TrainStepResult:
         """Generate and score groups, compute advantages, update the policy, and record the step."""
         self.stopwatch = Stopwatch()
@@ -170,24 +135,28 @@ class Learner:
         self.ranks.begin_step(step + 1)
         kill_point("step/begin")
         seed_torch(recipe.seed, "step", step)
-        method, learning_rates = self._resolve_schedules()
-        generated_step = self._generate_step(method)
+        resolved_method, learning_rates = self._resolve_schedules()
+        generated_step = self._generate_step(resolved_method)
         collected = generated_step.collected
         self.state.record_collected(generated_step.num_tasks_drawn, collected.unfinished_groups)
-        check_rewards_in_range(method, collected.kept_groups)
-        builder = self._batch_builder(method)
+        check_rewards_in_range(resolved_method, collected.kept_groups)
+        builder = self._batch_builder(resolved_method)
         batch = builder(collected)
         replay_metrics = Metrics()
         if (buffer := self.state.replay_buffer).capacity:
             replayer = Replayer(buffer, builder.collate, builder.add_method_signals, self.ranks)
-            replayed = replayer(method.replay, collected, batch, step, recipe.seed)
+            replayed = replayer(resolved_method.replay, collected, batch, step, recipe.seed)
             collected, batch, replay_metrics = replayed.collected, replayed.batch, replayed.metrics
         signals = ActionSignals()  # the updater fills it
         update_metrics = Metrics()
         if collected.kept_groups:
             update = self._updater()
             update_metrics = update(
-                method, batch, learning_rates=learning_rates, step=step, action_signals=signals
+                resolved_method,
+                batch,
+                learning_rates=learning_rates,
+                step=step,
+                action_signals=signals,
             )
         step_metrics = metrics.group_metrics(collected, batch)
         step_metrics |= metrics.token_metrics(
@@ -202,8 +171,7 @@ class Learner:
         # times differ between ranks, and schedules and controllers may read them
         step_metrics = broadcast_from_rank_0(self.ranks, step_metrics, Phase.STEP_ENDED)
         kl = kl_for_early_stopping(self.recipe_of_step(step).early_stopping, step_metrics)
-        # `recipe.method` still has the controllers, which name the metrics that the history keeps.
-        # In `method`, a number has replaced each controller.
+        # The resolved method has no controllers, which name the metrics that the history keeps.
         self.state.record_step(collected.sampled_groups, step_metrics, recipe.method, kl)
         kill_point("step/recorded")
         return TrainStepResult(collected, batch, step_metrics, signals, tuple(self.step_messages))
@@ -251,33 +219,36 @@ class Learner:
             self.policy.weight_sync.close()
 
     def _resolve_schedules(self) -> tuple[Method, Mapping[str, float]]:
-        """Return the method of this step and the learning rate of each optimizer, by its name."""
+        """Return the resolved method of this step and the learning rate of each optimizer.
+
+        In a resolved method, a number is in the place of each schedule and each controller.
+        """
         state = self.state
         recipe = self.recipe_of_step(state.step)
         rates = (recipe.learning_rate, recipe.aux_head_learning_rate)
         schedules = (recipe.method, recipe.stale_correction, *rates)
         progress = recipe.progress(state.step, state.generated_tokens, state.training_seconds)
         values = resolve_schedules(schedules, progress, state.history.metrics)
-        method, stale_correction, *rates = values
+        resolved_method, stale_correction, *rates = values
         if recipe.max_staleness:
-            method = with_stale_correction(method, stale_correction)
-        return method, dict(zip((OPTIMIZER, AUX_HEAD_OPTIMIZER), rates, strict=True))
+            resolved_method = with_stale_correction(resolved_method, stale_correction)
+        return resolved_method, dict(zip((OPTIMIZER, AUX_HEAD_OPTIMIZER), rates, strict=True))
 
-    def _generate_step(self, method: Method) -> GeneratedStep:
+    def _generate_step(self, resolved_method: Method) -> GeneratedStep:
         """Return the groups of this step, generated now or during the updates of earlier steps."""
         history = self.state.history
         initial = GenerationState(history.num_tasks_drawn, self.state.unfinished_groups)
         generator, step = self.step_generator, self.state.step
         if not self.steps_ahead:
-            return generator.generate_now(method, history, initial, step, self.stopwatch)
+            return generator.generate_now(resolved_method, history, initial, step, self.stopwatch)
         end = min(step + self.steps_ahead + 1, self.recipe_of_step(step).max_steps)
         return generator.take_generated_step(
-            method, history, initial, range(step, end), self.stopwatch
+            resolved_method, history, initial, range(step, end), self.stopwatch
         )
 
-    def _batch_builder(self, method: Method) -> BatchBuilder:
+    def _batch_builder(self, resolved_method: Method) -> BatchBuilder:
         return BatchBuilder(
-            method,
+            resolved_method,
             self.policy,
             self.aux_models,
             self.state.history.statistics_of_task,

@@ -14,7 +14,7 @@ from grupo.inference.vllm import Vllm
 from grupo.models.base import Policy
 from grupo.models.causal_policy import CausalPolicy
 from grupo.recipe import Recipe
-from grupo.training.resume.recipe_file import RecipeFile
+from grupo.training.resume.stored_recipe import StoredRecipe
 from grupo.util.errors import ConfigError
 
 
@@ -38,7 +38,7 @@ def check_ranks(recipe: Recipe, ranks: Ranks) -> None:
         {
             "grupo": metadata.version("grupo"),
             "torch": metadata.version("torch"),
-            "the recipe": RecipeFile(recipe).fingerprint,
+            "the recipe": StoredRecipe(recipe).fingerprint,
         },
     )
 

@@ -114,9 +114,11 @@ def reopen_trainer(
     """
     run_folder = RunFolder.open(run)
     check_resumable(run_folder.recipe, run)
-    run_folder.check_model_files()
+    run_folder.stored_recipe.check_model_files()
     check_ranks(run_folder.recipe, ranks)
-    learner = _learner_of_run(run_folder.recipe, run, ranks, run_folder.recipe_of_step)
+    learner = _learner_of_run(
+        run_folder.recipe, run, ranks, run_folder.stored_recipe.recipe_of_step
+    )
     if ranks.rank:
         return Trainer(learner, replace(run_folder, is_writer=False), nullcontext(), callback)
     with explain_disk_errors("The run is not resumed"):

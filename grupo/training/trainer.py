@@ -25,6 +25,7 @@ from grupo.training.resume.resumable import (
     release_loaded_models,
 )
 from grupo.training.resume.run_folder import CHECKPOINTS_FOLDER, RunFolder
+from grupo.training.resume.saved_state import restore_state, state_data, state_tensors
 from grupo.training.stopping import best_steps_to_keep, run_summary, stop_reason
 from grupo.training.update.records import response_records, rollout_records
 from grupo.util.errors import ConfigError
@@ -54,8 +55,9 @@ class Trainer:
         self.run_folder = run_folder
         self.lock = lock
         self.callback = callback if learner.ranks.rank == 0 else NullCallback()
-        # The recipe that the run has now. `run_folder.recipe_of_step` has that of earlier steps.
+        # `recipe` is that of the steps that follow, `stored_recipe` has those of earlier steps.
         self.recipe = learner.recipe
+        self.stored_recipe = run_folder.stored_recipe
         self.policy = learner.policy
         self.state = learner.state
         self.has_reported_error = False
@@ -111,7 +113,7 @@ class Trainer:
         for message in checkpoint.skipped_checkpoints:
             self.callback.on_message(message)
         try:
-            self.state.restore(checkpoint)
+            restore_state(self.state, checkpoint)
         except ConfigError:
             raise
         except WRONG_DATA as error:
@@ -119,12 +121,12 @@ class Trainer:
                 f"run: the checkpoint of step {checkpoint.step} cannot be restored: {error!r:.200}."
                 " Its files were changed: put back a copy, or start a new run."
             ) from error
-        if checkpoint.data["fingerprint"] != self.run_folder.recipe_fingerprint:
+        if checkpoint.data["fingerprint"] != self.stored_recipe.fingerprint:
             self.state.begin_extension()  # the checkpoint is from before the run was extended
 
     def summary(self) -> dict[str, Any]:
         """Return the contents of `summary.json`."""
-        return run_summary(self.recipe, self.state.step, self.state.data())
+        return run_summary(self.recipe, self.state.step, state_data(self.state))
 
     def _train_to_end(self) -> None:
         self._evaluate("before")
@@ -139,10 +141,10 @@ class Trainer:
     def _step(self) -> None:
         with convert_to_rank_lost_error(self.ranks):
             result = self.learner.step()
-        step = self.state.step  # the number of this step, from 1; `recipe_of_step` counts from 0
+        step = self.state.step  # the number of this step, from 1; its index is one less
         for message in result.messages:
             self.callback.on_message(message)
-        if self._must_evaluate(self.run_folder.recipe_of_step(step - 1)):
+        if self._must_evaluate(self.stored_recipe.recipe_of_step(step - 1)):
             self._evaluate(step_label(step))
         self._log(step, result)
         kill_point("step/logged")
@@ -166,7 +168,7 @@ class Trainer:
             return  # `log` would write nothing, and building the records is slow
         sampled = result.collected.sampled_groups
         kept = result.collected.kept_groups
-        num_logged = self.run_folder.recipe_of_step(step - 1).logged_groups
+        num_logged = self.stored_recipe.recipe_of_step(step - 1).logged_groups
         self.run_folder.log(
             step,
             result.metrics,
@@ -200,11 +202,11 @@ class Trainer:
         is_due = bool(every) and step % every == 0 and step < recipe.max_steps
         return is_due or any(
             earlier.run_had_ended and earlier.replaced_at_step == step
-            for earlier in self.run_folder.earlier_recipes
+            for earlier in self.stored_recipe.earlier_recipes
         )
 
     def _stop_reason(self) -> str:
-        if self.state.step < self.run_folder.extension_step:
+        if self.state.step < self.stored_recipe.extension_step:
             return ""  # the run went on after this step before, so a repetition must not end it
         return stop_reason(self.recipe, self.state.stop_inputs())
 
@@ -216,7 +218,7 @@ class Trainer:
         check_same_weights(self.ranks, self.policy.replicated_weights())
         with explain_disk_errors(f"Step {self.state.step} is not saved"):
             self.state.replay_buffer.segments.fsync()
-        tensors, data = self.state.tensors(), self.state.data()
+        tensors, data = state_tensors(self.state), state_data(self.state)
         with convert_to_rank_lost_error(self.ranks):
             self.run_folder.save(self.state.step, tensors, data, self._best_steps())
         self._remove_old_segments()

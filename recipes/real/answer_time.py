@@ -22,7 +22,8 @@ from grupo.core.types import Task
 from grupo.report.strategies import comparison_lines, strategy_table
 from grupo.rollouts.evaluate import HasActor
 from grupo.rollouts.strategy_attempts import StrategyAttempts, attempt_tasks
-from grupo.rollouts.strategy_comparison import StrategyComparison, compare_strategies
+from grupo.rollouts.strategy_comparison import compare_strategies
+from grupo.rollouts.strategy_results import StrategyComparison
 from grupo.storage import rollout_json, strict_json
 from grupo.storage.atomic_files import write_atomically
 from grupo.util.console import out, print_line

@@ -6,7 +6,8 @@ import pytest
 
 from grupo.algo.ema import EMA
 from grupo.algo.optimizers import SGD, Adam, Adam8bit, Muon
-from grupo.config.memory_estimate import StepSize, estimate_memory
+from grupo.config.memory_estimate import estimate_memory
+from grupo.config.step_size import StepSize
 from grupo.methods.grpo import grpo
 from grupo.models.causal_lm import CausalLM
 from grupo.models.lora import Lora

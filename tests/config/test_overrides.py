@@ -8,7 +8,8 @@ from grupo.algo.filters import keep_nonzero_std
 from grupo.algo.losses import KL, Clip
 from grupo.algo.minibatches import UpdatePlan, Updates
 from grupo.catalogue.entries import methods
-from grupo.config.overrides import field_paths, parse_value, set_field
+from grupo.config.overrides import field_paths, set_field
+from grupo.config.parse_value import parse_value
 from grupo.core.component import component
 from grupo.core.field_types import describe_type, matches_type
 from grupo.core.numbers import NumberOrSchedule

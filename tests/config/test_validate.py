@@ -138,7 +138,7 @@ def test_valid_recipes_pass(recipe):
         ),
         (
             lambda: RECIPE.replace(learning_rate=Linear(1.0, -0.1)),
-            "at step 18. Allowed: 0 or more, finite.",
+            "at step 19. Allowed: 0 or more, finite.",
         ),
         (
             lambda: RECIPE.replace(learning_rate=Warmup(1.5, 1e-5)),

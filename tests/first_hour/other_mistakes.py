@@ -15,7 +15,7 @@ def command(word: str, fix: str) -> Mistake:
 
 COMMANDS = (
     command("evaluate", "Write grupo eval RUN"),
-    command("generate", "Write grupo export RUN FOLDER"),
+    command("generate", "Write grupo ask RUN"),
     command("plot", "Write grupo report RUN"),
     command("merge", "which merges adapters"),
     Mistake("-v", "'-v'", "two hyphens", "grupo train --help"),

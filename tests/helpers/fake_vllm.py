@@ -232,13 +232,14 @@ def receive_correctly(address: str, port: int, version: str, config: str = "") -
     """Receives weights over a process group as the worker extension does."""
     import torch
 
-    from grupo.inference import vllm_worker
+    from grupo.inference.vllm_worker.digest import WeightDigest
+    from grupo.inference.vllm_worker.transfer import InterruptedTransfer, receive_tensors
 
-    digest = vllm_worker.WeightDigest(config)
+    digest = WeightDigest(config)
     try:
-        for _ in vllm_worker.receive_tensors(address, port, version, torch.device("cpu"), digest):
+        for _ in receive_tensors(address, port, version, torch.device("cpu"), digest):
             pass
-    except vllm_worker.InterruptedTransfer as error:
+    except InterruptedTransfer as error:
         return {"interrupted": str(error)}
     return {"version": digest.hexdigest()}
 
@@ -247,10 +248,11 @@ def import_correctly(handles: str, config: str = "") -> dict[str, str]:
     """Opens weights in shared memory as the worker extension does."""
     import torch
 
-    from grupo.inference import vllm_worker
+    from grupo.inference.vllm_worker.digest import WeightDigest
+    from grupo.inference.vllm_worker.shared_memory import shared_tensors
 
-    digest = vllm_worker.WeightDigest(config)
-    for _ in vllm_worker.shared_tensors(handles, torch.device("cpu"), digest):
+    digest = WeightDigest(config)
+    for _ in shared_tensors(handles, torch.device("cpu"), digest):
         pass
     return {"version": digest.hexdigest()}
 

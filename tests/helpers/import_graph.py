@@ -15,7 +15,7 @@ def import_graph(package: Path) -> Graph:
     """
     sources = {_dotted(path, package): path for path in sorted(package.rglob("*.py"))}
     return {
-        name: {imported for imported in _imports(path, sources) if imported != name}
+        name: {imported for imported in _imports(path, package, sources) if imported != name}
         for name, path in sources.items()
     }
 
@@ -25,7 +25,7 @@ def external_imports(package: Path) -> Mapping[str, set[str]]:
     return {
         _dotted(path, package): {
             name.partition(".")[0]
-            for name in _imported_names(path)
+            for name in _imported_names(path, package)
             if name.partition(".")[0] != package.name
         }
         for path in sorted(package.rglob("*.py"))
@@ -85,8 +85,8 @@ def _dotted(path: Path, package: Path) -> str:
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
-def _imports(path: Path, sources: Mapping[str, Path]) -> Iterator[str]:
-    for name in _imported_names(path):
+def _imports(path: Path, package: Path, sources: Mapping[str, Path]) -> Iterator[str]:
+    for name in _imported_names(path, package):
         while name and name not in sources:
             name = name.rpartition(".")[0]
         if name:
@@ -94,13 +94,14 @@ def _imports(path: Path, sources: Mapping[str, Path]) -> Iterator[str]:
 
 
 @cache
-def _imported_names(path: Path) -> Sequence[str]:
-    """Dotted names of imports: `from a.b import c` gives `a.b.c`."""
+def _imported_names(path: Path, package: Path) -> Sequence[str]:
+    """Dotted names of imports: `from a.b import c`, or `from .b import c` in a, gives `a.b.c`."""
     names: list[str] = []
     for node in _statements(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.ImportFrom):
-            assert node.level == 0, f"{path}: relative import"
-            names += [f"{node.module}.{alias.name}" for alias in node.names]
+            assert node.level <= 1, f"{path}: relative import from a parent package"
+            folder = f"{_dotted(path.parent / '__init__.py', package)}." if node.level else ""
+            names += [f"{folder}{node.module}.{alias.name}" for alias in node.names]
         elif isinstance(node, ast.Import):
             names += [alias.name for alias in node.names]
     return names

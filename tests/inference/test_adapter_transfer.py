@@ -17,7 +17,9 @@ from grupo.inference.base import generate_all
 from grupo.inference.engine_errors import EngineError
 from grupo.inference.vllm import Vllm
 from grupo.inference.vllm_engine import VllmEngine
-from grupo.inference.vllm_worker import WeightLoaderExtension, place_of, without_adapters
+from grupo.inference.vllm_worker import WeightLoaderExtension
+from grupo.inference.vllm_worker.extension import without_adapters
+from grupo.inference.vllm_worker.shared_memory import place_of
 from grupo.inference.weight_transfer import FileTransfer, checksum, publish_adapter
 from grupo.models import adapters
 from grupo.models.causal_lm import CausalLM

@@ -9,9 +9,10 @@ from typing import Any
 import pytest
 import torch
 
-from grupo.inference import vllm_worker
 from grupo.inference.engine_errors import EngineError
-from grupo.inference.vllm_worker import WeightLoaderExtension, place_of, shared_tensors
+from grupo.inference.vllm_worker import WeightLoaderExtension, shared_memory
+from grupo.inference.vllm_worker.digest import WeightDigest
+from grupo.inference.vllm_worker.shared_memory import place_of, shared_tensors
 from grupo.inference.weight_transfer import SharedMemoryTransfer, checksum
 from grupo.util.errors import ConfigError
 from tests.helpers.fake_vllm import FakeServer
@@ -30,7 +31,8 @@ TENSORS = {
 READER = """
 import sys
 import torch
-from grupo.inference.vllm_worker import WeightDigest, shared_tensors
+from grupo.inference.vllm_worker.digest import WeightDigest
+from grupo.inference.vllm_worker.shared_memory import shared_tensors
 
 for handles in sys.stdin:
     digest = WeightDigest()
@@ -91,7 +93,7 @@ def test_another_process_finds_all_tensors_with_their_bits(reader):
 def test_tensors_are_not_copied(monkeypatch):
     transfer = SharedMemoryTransfer(torch.float32)
     published = transfer.publish({"w": torch.zeros(3)})
-    digest = vllm_worker.WeightDigest()
+    digest = WeightDigest()
     ((_, opened),) = shared_tensors(*published.args, CPU, digest)
     transfer.tensors["w"].fill_(7.0)
     assert opened.tolist() == [7.0, 7.0, 7.0]
@@ -185,8 +187,8 @@ def test_the_arguments_of_cuda_survive_the_way(monkeypatch):
         def storage_offset(self) -> int:
             return 6
 
-    monkeypatch.setattr(vllm_worker, "reduce_tensor", lambda x: (None, (*view, *storage, *tail)))
-    monkeypatch.setattr(vllm_worker, "rebuild_cuda_tensor", lambda *args: args)
-    handle = json.loads(json.dumps(vllm_worker._handle("w", OnCuda())))
-    rebuilt = vllm_worker._from_handle(handle, torch.device("cuda", 1))
+    monkeypatch.setattr(shared_memory, "reduce_tensor", lambda x: (None, (*view, *storage, *tail)))
+    monkeypatch.setattr(shared_memory, "rebuild_cuda_tensor", lambda *args: args)
+    handle = json.loads(json.dumps(shared_memory._handle("w", OnCuda())))
+    rebuilt = shared_memory._from_handle(handle, torch.device("cuda", 1))
     assert rebuilt == (*view, *storage[:2], 1, *tail)

@@ -7,6 +7,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
+from datetime import timedelta
 
 import pytest
 import torch
@@ -15,7 +16,9 @@ from grupo.inference import vllm_worker
 from grupo.inference.engine_errors import EngineError
 from grupo.inference.vllm import Vllm
 from grupo.inference.vllm_engine import VllmEngine
-from grupo.inference.vllm_worker import InterruptedTransfer, WeightLoaderExtension
+from grupo.inference.vllm_worker import WeightLoaderExtension
+from grupo.inference.vllm_worker.digest import WeightDigest
+from grupo.inference.vllm_worker.transfer import InterruptedTransfer, receive_tensors
 from grupo.inference.weight_sender import ProcessGroupTransfer
 from grupo.inference.weight_transfer import checksum
 from grupo.util.errors import ConfigError
@@ -34,7 +37,9 @@ LARGE = {f"w{i}": torch.full((1 << 20,), float(i)) for i in range(8)}
 SENDER = """
 import sys, time
 import torch
-from grupo.inference import vllm_worker, weight_sender
+from grupo.inference import weight_sender
+from grupo.inference.vllm_worker.digest import WeightDigest
+from grupo.inference.vllm_worker.transfer import receive_tensors
 from grupo.inference.weight_sender import ProcessGroupTransfer
 
 weights = {f"w{i}": torch.full((1 << 20,), float(i)) for i in range(8)}
@@ -66,8 +71,8 @@ def transfer() -> Iterator[ProcessGroupTransfer]:
 
 
 def received(address, port, version):
-    digest = vllm_worker.WeightDigest()
-    tensors = vllm_worker.receive_tensors(address, port, version, CPU, digest)
+    digest = WeightDigest()
+    tensors = receive_tensors(address, port, version, CPU, digest)
     return dict(tensors), digest.hexdigest()
 
 
@@ -99,7 +104,7 @@ def test_all_tensors_arrive_with_their_bits_and_checksum(transfer):
 
 
 def test_a_tensor_is_sent_in_parts(transfer, monkeypatch):
-    monkeypatch.setattr(vllm_worker, "PART_BYTES", 1000)
+    monkeypatch.setattr(vllm_worker.transfer, "PART_BYTES", 1000)
     published = transfer.publish({"w": torch.randn(999)})
     assert received(*published.args, published.version)[1] == published.version
 
@@ -163,9 +168,9 @@ def test_a_sender_that_is_killed_leaves_the_worker_without_version():
 def test_the_program_ends_without_an_error_while_weights_are_served():
     receive = """
 published = transfer.publish(weights)
-digest = vllm_worker.WeightDigest()
+digest = WeightDigest()
 cpu = torch.device("cpu")
-list(vllm_worker.receive_tensors(*published.args, published.version, cpu, digest))
+list(receive_tensors(*published.args, published.version, cpu, digest))
 """
     script = SENDER.replace("time.sleep(60)", receive).replace("time.sleep(0.2)", "pass")
     for _ in range(3):
@@ -181,7 +186,7 @@ list(vllm_worker.receive_tensors(*published.args, published.version, cpu, digest
 
 @pytest.mark.slow
 def test_a_sender_that_does_not_exist_is_an_interrupted_transfer(monkeypatch):
-    monkeypatch.setattr(vllm_worker, "TRANSFER_TIMEOUT", vllm_worker.timedelta(seconds=1))
+    monkeypatch.setattr(vllm_worker.transfer, "TRANSFER_TIMEOUT", timedelta(seconds=1))
     worker = Worker()
     assert "interrupted" in worker.grupo_receive("127.0.0.1", 9, "f00")
     assert worker.grupo_version == ""

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from grupo.core.types import Rollout, Task
-from grupo.inference import local, soft_thinking
+from grupo.inference import decode_batch, soft_thinking
 from grupo.inference.sampling_params import Sampling
 from grupo.inference.soft_tokens import SoftThinkingConfig
 from grupo.inference.vllm import Vllm
@@ -71,7 +71,7 @@ def test_denoising_steps_of_images_are_counted(drawn, tmp_path, sampler):
 
 @pytest.mark.parametrize("sampler", [RESAMPLED, EarlyExits(3, ",", "a")], ids=["again", "exits"])
 def test_tokens_of_the_local_engine_are_counted(drawn, llama, sampler):
-    rows = drawn(local._DecodeBatch, "read_tokens", lambda batch: batch.num_active)
+    rows = drawn(decode_batch.DecodeBatch, "read_tokens", lambda batch: batch.num_active)
     assert count(sampler, llama.build()) == rows["items"] > 0
 
 

@@ -8,8 +8,8 @@ from grupo.core.interfaces import run_rollout
 from grupo.core.template_options import with_template_kwargs
 from grupo.core.types import Rollout, Task
 from grupo.envs import MultiTurn
-from grupo.models.causal_actor import replace_prompt
 from grupo.models.causal_lm import CausalLM
+from grupo.models.context import replace_prompt
 from grupo.models.demonstrations import demonstration_rollout
 from grupo.util.event_loop import run_coroutine
 from tests.helpers.template_families import (

@@ -13,7 +13,7 @@ from tests.helpers.paths import ROOT
 
 
 def recipes() -> Iterator[tuple[str, Recipe]]:
-    """All recipes of the recipe files, also those in their tables."""
+    """All recipes of the files in recipes/, also those in their tables."""
     for path in sorted((ROOT / "recipes").glob("*/*.py")):
         for name, value in vars(load_module_file(path)).items():
             table = value if isinstance(value, Mapping) else {"": value}

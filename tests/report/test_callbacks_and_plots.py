@@ -8,7 +8,7 @@ from tensorboard.backend.event_processing.event_accumulator import EventAccumula
 
 from grupo.report.loggers import TensorBoardLogger
 from grupo.report.plots import plot_run
-from grupo.rollouts.evaluate import EvalResult, Proportion
+from grupo.rollouts.eval_result import EvalResult, Proportion
 from grupo.util.errors import ConfigError
 
 

@@ -13,7 +13,7 @@ import pytest
 
 import grupo
 from grupo.report.loggers import MetricLogger, TrackioLogger, WandbLogger, selected_loggers
-from grupo.rollouts.evaluate import EvalResult, Proportion
+from grupo.rollouts.eval_result import EvalResult, Proportion
 from grupo.training.start import run_training
 from tests.helpers import logger_program
 

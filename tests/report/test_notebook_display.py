@@ -3,7 +3,7 @@
 import pytest
 
 from grupo.report.notebook_display import MAX_MESSAGES, NotebookDisplay
-from grupo.rollouts.evaluate import EvalResult, Proportion
+from grupo.rollouts.eval_result import EvalResult, Proportion
 
 
 class Output:

@@ -11,7 +11,7 @@ from rich.console import Console
 from grupo.report.progress_bar import ProgressDisplay
 from grupo.report.progress_line import Progress, progress_line
 from grupo.report.step_line import active_alarms
-from grupo.rollouts.evaluate import EvalResult, Proportion
+from grupo.rollouts.eval_result import EvalResult, Proportion
 from grupo.training.start import run_training
 from grupo.util.console import LinesOfThreads
 

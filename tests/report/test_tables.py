@@ -5,7 +5,7 @@ import io
 from rich.console import Console
 
 from grupo.report.tables import eval_table, score_table, summary_lines
-from grupo.rollouts.evaluate import EvalResult, Proportion
+from grupo.rollouts.eval_result import EvalResult, Proportion
 
 BEFORE = EvalResult(
     Proportion(0.25, 0.2, 0.3),

@@ -10,11 +10,9 @@ from grupo.core.interfaces import single_response
 from grupo.core.types import Observation, Response, RewardResult, Rollout, Task
 from grupo.methods.grpo import grpo
 from grupo.recipe import Evaluation
+from grupo.rollouts.eval_result import EvalResult, Proportion, bootstrap_proportion
 from grupo.rollouts.evaluate import (
-    EvalResult,
-    Proportion,
     SuccessCriterion,
-    bootstrap_proportion,
     evaluate,
     pass_at_k,
     run_rollouts,

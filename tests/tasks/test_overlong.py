@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from grupo.config.overrides import parse_value
+from grupo.config.parse_value import parse_value
 from grupo.core.types import Rollout, Task
 from grupo.core.validation import PromptLimit
 from grupo.tasks import DatasetTasks, LazyTasks, overlong, split_tasks

@@ -11,7 +11,7 @@ from grupo.testing.smoke.echo_env import EchoEnv
 from grupo.testing.smoke.run import echo_recipe
 from grupo.training.callbacks import NullCallback
 from grupo.training.collect.async_rollouts import AsyncRolloutQueue, GeneratedStep, GenerationState
-from grupo.training.collect.groups import CollectedGroups
+from grupo.training.collect.collected_groups import CollectedGroups
 from grupo.training.start import run_training
 from grupo.util.event_loop import run_coroutine
 

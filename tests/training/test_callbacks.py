@@ -1,6 +1,6 @@
 """A list of callbacks forwards every event to each of them."""
 
-from grupo.rollouts.evaluate import EvalResult, Proportion
+from grupo.rollouts.eval_result import EvalResult, Proportion
 from grupo.toy.quickstart import RECIPE
 from grupo.training.callbacks import CallbackList, NullCallback
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from grupo.core.batch import Batch
 from grupo.core.types import Group, Response, Rollout, Task
-from grupo.training.collect.groups import index_rollouts
+from grupo.training.collect.collected_groups import index_rollouts
 from grupo.training.update.collate import collate, positions_in_batch
 
 

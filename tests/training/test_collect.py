@@ -15,8 +15,9 @@ from grupo.method import Method
 from grupo.rollouts.curricula import DynamicSampling, ShuffledTasks, UnfinishedFirst
 from grupo.rollouts.history import History
 from grupo.rollouts.samplers import GroupSampler, ResampleUntilInformative
+from grupo.training.collect.collected_groups import CollectedGroups
 from grupo.training.collect.failed_rollouts import drop_failed_rollouts
-from grupo.training.collect.groups import CollectedGroups, collect_groups
+from grupo.training.collect.groups import collect_groups
 from grupo.util.event_loop import run_coroutine
 
 TASKS = [Task(f"task {i}", "") for i in range(12)]

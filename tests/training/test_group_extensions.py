@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from grupo.core.types import Group, Rollout, Task
-from grupo.training.collect.groups import with_extensions
+from grupo.training.collect.collected_groups import with_extensions
 
 SUM, RIDDLE = Task("sum", "1 + 1"), Task("riddle", "Why?")
 

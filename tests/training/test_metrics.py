@@ -9,7 +9,7 @@ import torch
 from grupo.core.batch import Batch
 from grupo.core.types import Group, Response, Rollout, Task
 from grupo.report.step_line import active_alarms
-from grupo.training.collect.groups import CollectedGroups
+from grupo.training.collect.collected_groups import CollectedGroups
 from grupo.training.update.collate import collate
 from grupo.training.update.metrics import combine_update_metrics, group_metrics, mean, token_metrics
 

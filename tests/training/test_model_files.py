@@ -15,9 +15,9 @@ from grupo.rewards import LocalModel, Rubric
 from grupo.rewards.judges.rubric_items import RubricItem
 from grupo.training.resume.extend import extend_run
 from grupo.training.resume.load_run import load_policy
-from grupo.training.resume.recipe_file import ModelFile, find_model_files
 from grupo.training.resume.run_folder import RunFolder
 from grupo.training.resume.start_from import with_model
+from grupo.training.resume.stored_recipe import ModelFile, find_model_files
 from grupo.training.start import resume_training, run_training
 from grupo.util.errors import ConfigError
 from tests.helpers.fast_cases import fast_cases
@@ -65,7 +65,7 @@ USES = {
 def test_a_recipe_keeps_the_name_and_a_run_the_checksum(run, recipe):
     data = json.loads((run / "recipe.json").read_text())
     assert data["recipe"]["policy"]["model"] == "x.gguf"
-    (file,) = RunFolder.open(run).model_files
+    (file,) = RunFolder.open(run).stored_recipe.model_files
     assert data["model_files"] == {"x.gguf": file.sha256}
     assert RunFolder.open(run).recipe == recipe
 
@@ -101,7 +101,7 @@ def test_a_run_of_which_no_checkpoint_is_there_is_not_resumed_with_another_file(
 @pytest.mark.slow
 def test_an_extended_run_is_the_longer_one_and_keeps_the_checksum(run, recipe):
     extend_run(run, longer)
-    assert [file.path for file in RunFolder.open(run).model_files] == ["x.gguf"]
+    assert [file.path for file in RunFolder.open(run).stored_recipe.model_files] == ["x.gguf"]
     resume_training(run)
     run_training(longer(recipe), "longer")
     first, second = (load_policy(Path(name))[0].weights() for name in ("run", "longer"))
@@ -118,7 +118,7 @@ def test_a_resumed_run_has_the_bits_of_an_uninterrupted_one(run, recipe):
 @pytest.mark.slow
 def test_an_edited_checksum_is_found(run):
     path = run / "recipe.json"
-    (file,) = RunFolder.open(run).model_files
+    (file,) = RunFolder.open(run).stored_recipe.model_files
     path.write_text(path.read_text().replace(file.sha256, 64 * "0"))
     with pytest.raises(ConfigError, match="was edited or damaged since the run began"):
         RunFolder.open(run)

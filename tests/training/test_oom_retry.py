@@ -19,6 +19,7 @@ from grupo.models.causal_lm import CausalLM
 from grupo.recipe import Recipe
 from grupo.tasks import FromFunction
 from grupo.training.learner import Learner
+from grupo.training.resume.saved_state import state_data
 from grupo.training.update.gradients import accumulate_gradients
 from grupo.training.update.oom_retry import retry_on_oom
 from tests.helpers import tiny_lm
@@ -206,7 +207,7 @@ def test_a_step_after_an_oom_retry_is_bitwise_that_of_smaller_microbatches(recip
     assert messages == [(), (oom_message(64),)]
     for name, x in failed.policy.weights().items():
         assert torch.equal(x, small.policy.weights()[name])
-    assert failed.state.data()["tokens_per_microbatch"] == 64
+    assert state_data(failed.state)["tokens_per_microbatch"] == 64
 
 
 @pytest.mark.slow

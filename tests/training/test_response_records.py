@@ -10,7 +10,7 @@ from grupo.methods.grpo import grpo
 from grupo.storage import tensor_text
 from grupo.testing.smoke.run import echo_recipe
 from grupo.training import trainer as trainer_module
-from grupo.training.collect.groups import index_rollouts
+from grupo.training.collect.collected_groups import index_rollouts
 from grupo.training.start import create_trainer
 from grupo.training.update.collate import response_spans
 from grupo.training.update.records import ActionSignals, response_records

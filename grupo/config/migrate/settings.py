@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from grupo.config.overrides import plain_value
+from grupo.config.parse_value import plain_value
 
 PLACEHOLDER_TASKS = "train.jsonl"
 PLACEHOLDER_STEPS = 100

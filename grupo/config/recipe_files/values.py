@@ -7,7 +7,8 @@ from dataclasses import MISSING, Field, fields, replace
 from pathlib import Path
 from typing import Any
 
-from grupo.config.overrides import parse_value, suggest_field
+from grupo.config.overrides import suggest_field
+from grupo.config.parse_value import parse_value
 from grupo.config.recipe_files.types import accepts_functions, default_type, find_type, members
 from grupo.core.component import component_fields, is_component
 from grupo.core.field_types import coerce_number, describe_type, is_checkable, matches_type

@@ -7,7 +7,7 @@ from typing import Any, get_args, get_origin, get_type_hints
 
 import tomli_w
 
-from grupo.config.overrides import parse_value
+from grupo.config.parse_value import parse_value
 from grupo.config.recipe_files.types import members, portable_address, type_name
 from grupo.config.recipe_files.values import TYPE_KEY
 from grupo.core.component import component_fields, is_component, to_code

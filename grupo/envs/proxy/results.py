@@ -33,21 +33,7 @@ def agent_result(
         max_calls: The most calls of a rollout.
         rendering: How the policy writes tool calls.
     """
-    texts = turn_texts(rollout)
-    answered = zip(texts, requests, strict=False)  # a call may be unanswered
-    tool_calls = [rendering.split_answer(text, request.tools)[1] for text, request in answered]
-    is_full = bool(rollout.turns) and not rollout.last_response.items
-    terms: dict[str, float] = {
-        "calls": float(len(texts)),
-        "contexts": float(len(rollout.contexts)),
-        "tool_calls": float(sum(map(len, tool_calls))),
-        "call_limit": float(not ended and len(texts) >= max_calls),
-        "context_full": float(not ended and is_full),
-    }
-    if left := num_left():
-        terms["left_threads"] = float(left)
-    options = Counter(name for request in requests for name in request.not_applied)
-    terms |= {f"not_applied/{name}": float(count) for name, count in options.items()}
+    terms = _counts_of_calls(rollout, requests, ended, max_calls, rendering)
     value = ended.value if ended else None
     errors = [
         ended.error if ended else "",
@@ -69,6 +55,34 @@ def agent_result(
         return RewardResult(reward_terms=terms, error=error)
     reward = agent_reward + (scored.reward if scored else 0.0)
     return RewardResult(reward, terms, scored.step_values if scored else {})
+
+
+def _counts_of_calls(
+    rollout: Rollout,
+    requests: Sequence[ChatRequest],
+    ended: Ended | None,
+    max_calls: int,
+    rendering: ToolRendering,
+) -> dict[str, float]:
+    """Counts of an agent's calls, contexts and tool calls, and the limits that ended it, by name.
+
+    The arguments are those of `agent_result`.
+    """
+    texts = turn_texts(rollout)
+    answered = zip(texts, requests, strict=False)  # a call may be unanswered
+    tool_calls = [rendering.split_answer(text, request.tools)[1] for text, request in answered]
+    is_full = bool(rollout.turns) and not rollout.last_response.items
+    counts: dict[str, float] = {
+        "calls": float(len(texts)),
+        "contexts": float(len(rollout.contexts)),
+        "tool_calls": float(sum(map(len, tool_calls))),
+        "call_limit": float(not ended and len(texts) >= max_calls),
+        "context_full": float(not ended and is_full),
+    }
+    if left := num_left():
+        counts["left_threads"] = float(left)
+    options = Counter(name for request in requests for name in request.not_applied)
+    return counts | {f"not_applied/{name}": float(count) for name, count in options.items()}
 
 
 def call_error(rollout: Rollout) -> str:

@@ -8,8 +8,9 @@ from typing import Any
 
 from grupo.compare.table_formats import markdown
 from grupo.config.defaults import Choice, TaskLengths, choose_defaults, with_choices
-from grupo.config.memory_estimate import MemoryEstimate, estimate_memory, step_size
+from grupo.config.memory_estimate import MemoryEstimate, estimate_memory
 from grupo.config.precision_choice import BFLOAT16_ON_GPU
+from grupo.config.step_size import step_size
 from grupo.evidence.real_models.shapes import SHAPES
 from grupo.models.causal_lm import CausalLM
 from grupo.models.gguf.check import architectures

@@ -11,7 +11,8 @@ from grupo.core.response_use import generation_only
 from grupo.core.types import Group, Rollout
 from grupo.evidence.survey.family import FamilyTasks
 from grupo.evidence.survey.measure import task_survey
-from grupo.rollouts.evaluate import HasActor, Proportion, run_rollouts, scores_of_groups
+from grupo.rollouts.eval_result import Proportion
+from grupo.rollouts.evaluate import HasActor, run_rollouts, scores_of_groups
 from grupo.storage.strict_json import from_exact_json, to_exact_json
 from grupo.util.rng import derive_key
 

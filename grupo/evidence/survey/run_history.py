@@ -13,8 +13,8 @@ from grupo.core.types import Rollout
 from grupo.evidence.survey.parquet import METADATA, check_new_file
 from grupo.report.read_run import read_rollouts
 from grupo.rollouts.evaluate import SuccessCriterion
-from grupo.training.resume.recipe_file import read_recipe_file
-from grupo.training.resume.run_folder import RECIPE_FILE
+from grupo.training.resume.run_folder import RECIPE_JSON
+from grupo.training.resume.stored_recipe import read_stored_recipe
 from grupo.util.errors import ConfigError
 
 
@@ -83,7 +83,7 @@ def write_history_survey(folder: Path, file: Path) -> list[TaskVisits]:
 
     check_new_file(file)
     records = read_rollouts(folder)
-    recipe = read_recipe_file(folder / RECIPE_FILE).recipe
+    recipe = read_stored_recipe(folder / RECIPE_JSON).recipe
     success = with_default_reward_term(recipe.evaluation.success, recipe.env)
     rows = visits_of(records, success)
     if not rows:

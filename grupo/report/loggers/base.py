@@ -8,7 +8,7 @@ from uuid import uuid4
 
 from grupo.core.component import component_fields, to_code
 from grupo.recipe import Recipe
-from grupo.rollouts.evaluate import EvalResult
+from grupo.rollouts.eval_result import EvalResult
 from grupo.util.json_text import read_limited
 from grupo.util.terminal_text import printable_message
 

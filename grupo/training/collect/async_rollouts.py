@@ -13,7 +13,7 @@ from grupo.config.staleness import has_correction
 from grupo.core.types import Group, Task
 from grupo.method import Method
 from grupo.storage import rollout_json
-from grupo.training.collect.groups import CollectedGroups
+from grupo.training.collect.collected_groups import CollectedGroups
 from grupo.training.collect.unfinished_groups import GroupInProgress, restore_groups
 
 

@@ -55,10 +55,10 @@ class StepGenerator:
         """Generate the groups of a step while the caller waits.
 
         Args:
-            method: The method of the step, with resolved schedules.
+            method: The resolved method of the step: without schedules and controllers.
             history: The history before the step.
             initial_state: The state that the step takes over from the step before.
-            step: Number of the step, from 0.
+            step: Index of the step, from 0.
             stopwatch: Receives the seconds of generation as `generate`, and the other seconds of
                 this call as `score`.
         """
@@ -86,10 +86,10 @@ class StepGenerator:
         Another thread generates the queued steps, also after this method has returned.
 
         Args:
-            method: The method of the first step, with resolved schedules.
+            method: The resolved method of the first step.
             history: The history before the first step.
             initial_state: The state that the first step takes over from the step before.
-            steps: Numbers of the first step and of the later steps, from 0.
+            steps: Indices of the first step and of the later steps, from 0.
             stopwatch: Times the waiting.
         """
         for step in steps[len(self.queue.queued_steps) :]:

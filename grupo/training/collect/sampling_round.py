@@ -1,4 +1,4 @@
-"""A round of sampling: groups that are generated together."""
+"""A sampling round of a step: groups that are generated together."""
 
 import asyncio
 from collections.abc import Sequence

@@ -22,7 +22,7 @@ class RolloutTokenLimit:
     """The limit of the tokens that a rollout generates within a step.
 
     Args:
-        step: The number of the step that is generated, from 0.
+        step: Index of the step that is generated, from 0.
         tokens_per_step: Largest number of tokens of a rollout within the step.
         max_later_steps: Largest number of later steps that continue a group. The last of these
             steps generates the rollouts of the group to their ends.
@@ -51,9 +51,9 @@ class GroupInProgress:
 
     Args:
         task: The task as it was drawn.
-        first_step: The step in which the group was drawn, from 0.
-        rng_label: Label from which the random streams are derived: the index of the round in the
-            step, and the index of the group in the round.
+        first_step: Index of the step in which the group was drawn, from 0.
+        rng_label: Label from which the random streams are derived: the index of the sampling round
+            in the step, and the index of the group in the round.
         replies: Replies of the engine, by the digest of the request.
         observations: Observations of the environment, by the digest of the rollout before them.
         scores: Scores of the environment, by the digest of the rollouts.

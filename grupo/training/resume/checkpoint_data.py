@@ -22,7 +22,7 @@ FIELDS: Mapping[str, Any] = {
     **dict.fromkeys(("generated_tokens", "failed_rollouts", "tokens_per_microbatch"), int),
     **dict.fromkeys(("total_seconds", "training_seconds"), Number),
     **dict.fromkeys(("sampler_logp_diff", "kl"), Number | None),
-    **dict.fromkeys(("rollout_queue", "unfinished_groups"), Any),  # `State.restore` reads them
+    **dict.fromkeys(("rollout_queue", "unfinished_groups"), Any),  # `restore_state` reads them
     "finished": bool,
     **dict.fromkeys(("stop_reason", "fingerprint"), str),
 }

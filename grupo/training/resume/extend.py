@@ -13,11 +13,10 @@ from grupo.storage import checkpoint
 from grupo.storage.atomic_files import fsync_dir, remove, write_atomically
 from grupo.storage.checkpoint import Checkpoint, NoCheckpoint, explain_disk_errors
 from grupo.storage.fault_injection import kill_point
-from grupo.training.resume.recipe_file import EarlierRecipe, RecipeFile
 from grupo.training.resume.resumable import check_resumable
 from grupo.training.resume.run_folder import (
     CHECKPOINTS_FOLDER,
-    RECIPE_FILE,
+    RECIPE_JSON,
     SUMMARY_FILE,
     RunFolder,
 )
@@ -56,7 +55,7 @@ def extend_run(run: Path, change: Callable[[Recipe], Recipe]) -> tuple[str, ...]
     """
     run_folder = RunFolder.open(run)
     check_resumable(run_folder.recipe, run)
-    run_folder.check_model_files()
+    run_folder.stored_recipe.check_model_files()
     recipe = with_template_texts(change(run_folder.recipe), stored_templates(run_folder.recipe))
     if recipe == run_folder.recipe:
         return ()
@@ -67,7 +66,7 @@ def extend_run(run: Path, change: Callable[[Recipe], Recipe]) -> tuple[str, ...]
         step = newest.step if newest else 0
         if newest:
             _check_has_steps_left(recipe, newest)
-        _write_recipe_file(run_folder, recipe, step, bool(newest and newest.data["finished"]))
+        _write_stored_recipe(run_folder, recipe, step, bool(newest and newest.data["finished"]))
     return (
         *_describe_changes(run_folder.recipe, recipe),
         *_schedule_notes(run_folder.recipe, recipe, step),
@@ -117,7 +116,7 @@ def _check_has_steps_left(recipe: Recipe, newest: Checkpoint) -> None:
         )
 
 
-def _write_recipe_file(run_folder: RunFolder, recipe: Recipe, step: int, finished: bool) -> None:
+def _write_stored_recipe(run_folder: RunFolder, recipe: Recipe, step: int, finished: bool) -> None:
     """Remove the summary, because the run is no longer finished, and replace `recipe.json`.
 
     If the process is killed in between, the run still has its earlier recipe. When the run is
@@ -135,18 +134,8 @@ def _write_recipe_file(run_folder: RunFolder, recipe: Recipe, step: int, finishe
         remove(folder / SUMMARY_FILE)
         fsync_dir(folder)
     kill_point("extend/summary_removed")
-    # if a checkpoint is damaged, `step` may be lower than the step of an earlier extension
-    earlier_recipes = (
-        replace(
-            entry,
-            replaced_at_step=min(entry.replaced_at_step, step),
-            run_had_ended=entry.run_had_ended and entry.replaced_at_step <= step,
-        )
-        for entry in run_folder.earlier_recipes
-    )
-    replaced = EarlierRecipe(run_folder.recipe_fingerprint, run_folder.recipe, step, finished)
-    text = RecipeFile(recipe, (*earlier_recipes, replaced), run_folder.model_files).to_text()
-    write_atomically(folder / RECIPE_FILE, text, kill_point_prefix="extend/recipe")
+    text = run_folder.stored_recipe.extended(recipe, step, run_had_ended=finished).to_text()
+    write_atomically(folder / RECIPE_JSON, text, kill_point_prefix="extend/recipe")
 
 
 def _describe_changes(old: Recipe, new: Recipe) -> list[str]:

@@ -75,7 +75,7 @@ def load_checkpoint(run: Path, recipe: Recipe, choice: str = LAST) -> Checkpoint
             has changed, so that the adapters in the checkpoint no longer fit it.
         CorruptRun: The checkpoint is damaged; for "last", every checkpoint of the run.
     """
-    RunFolder.open(run).check_model_files()
+    RunFolder.open(run).stored_recipe.check_model_files()
     if choice != BEST and choice != LAST and not choice.isdecimal():
         raise ConfigError(f"checkpoint: {choice!r}. Allowed: best, last or the number of a step.")
     folder = run / CHECKPOINTS_FOLDER

@@ -19,7 +19,7 @@ from grupo.training.resume.journals import EMPTY_JOURNALS, JOURNAL_CHECKSUMS, jo
 from grupo.training.resume.run_folder import (
     CHECKPOINTS_FOLDER,
     MEDIA_FOLDER,
-    RECIPE_FILE,
+    RECIPE_JSON,
     SUMMARY_FILE,
     RunFolder,
 )
@@ -110,9 +110,9 @@ class RunChecker:
         return RunCheck(files, next(usable_names, "") if is_resumable else "")
 
     def _recipe(self) -> Iterator[FileCheck]:
-        result = _result(RECIPE_FILE, partial(RunFolder.open, self.folder))
+        result = _result(RECIPE_JSON, partial(RunFolder.open, self.folder))
         if not result.problem and objects_in_memory(RunFolder.open(self.folder).recipe):
-            result = FileCheck(RECIPE_FILE, note=NOT_RESUMABLE)
+            result = FileCheck(RECIPE_JSON, note=NOT_RESUMABLE)
         yield result
 
     def _checkpoints(self) -> Iterator[FileCheck]:

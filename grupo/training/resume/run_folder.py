@@ -31,12 +31,10 @@ from grupo.training.resume.journals import (
     RunJournals,
     journal_states,
 )
-from grupo.training.resume.recipe_file import (
-    EarlierRecipe,
-    ModelFile,
-    RecipeFile,
+from grupo.training.resume.stored_recipe import (
+    StoredRecipe,
     find_model_files,
-    read_recipe_file,
+    read_stored_recipe,
 )
 from grupo.training.resume.template_texts import stored_templates, with_template_texts
 from grupo.util.errors import ConfigError
@@ -45,7 +43,7 @@ from grupo.util.regular_files import check_file_size, count_lines
 from grupo.util.user_paths import check_regular_files, no_run_message, shell_path
 
 LOCK_FILE = "lock"
-RECIPE_FILE = "recipe.json"
+RECIPE_JSON = "recipe.json"
 SUMMARY_FILE = "summary.json"
 MERGED_FILE = "merged.safetensors"  # the merged weights from which a run of a pipeline starts
 CHECKPOINTS_FOLDER = "checkpoints"
@@ -59,20 +57,18 @@ class RunFolder:
 
     Args:
         folder: The path of the folder.
-        recipe: The recipe of the run.
-        recipe_fingerprint: Hash of the recipe as it is stored in `recipe.json`.
-        earlier_recipes: The recipes of the run before each of its extensions, oldest first. The
-            `replaced_at_step` of an earlier recipe is the number of steps done by then.
+        stored_recipe: The recipe of the run, with its earlier recipes and its fingerprint.
         is_writer: Whether this process writes; with several ranks, only rank 0.
-        model_files: The GGUF files that the recipe names, with their checksums at the run's start.
     """
 
     folder: Path
-    recipe: Recipe
-    recipe_fingerprint: str
-    earlier_recipes: tuple[EarlierRecipe, ...] = ()
+    stored_recipe: StoredRecipe
     is_writer: bool = True
-    model_files: tuple[ModelFile, ...] = ()
+
+    @property
+    def recipe(self) -> Recipe:
+        """The recipe of the steps that follow."""
+        return self.stored_recipe.recipe
 
     @staticmethod
     def check_empty(folder: Path) -> None:
@@ -97,8 +93,7 @@ class RunFolder:
             ConfigError: The folder is not empty, or a file that the recipe names is missing.
         """
         recipe = with_template_texts(recipe)
-        contents = RecipeFile(recipe, model_files=find_model_files(recipe))
-        run_folder = cls(folder, recipe, contents.fingerprint, model_files=contents.model_files)
+        stored_recipe = StoredRecipe(recipe, model_files=find_model_files(recipe))
         with explain_disk_errors("The run is not begun"), ExitStack() as cleanup:
             make_folder(folder)
             kill_point("begin/folder")
@@ -106,10 +101,10 @@ class RunFolder:
             cls.check_empty(folder)  # again, under the lock: another run may have begun here
             remove_temporary_files(folder)
             write_atomically(
-                folder / RECIPE_FILE, contents.to_text(), kill_point_prefix="begin/recipe"
+                folder / RECIPE_JSON, stored_recipe.to_text(), kill_point_prefix="begin/recipe"
             )
             cleanup.pop_all()
-        return run_folder, lock
+        return cls(folder, stored_recipe), lock
 
     @classmethod
     def open(cls, folder: Path) -> "RunFolder":
@@ -118,44 +113,11 @@ class RunFolder:
         Raises:
             ConfigError: The folder holds no run, or its recipe was edited or cannot be loaded.
         """
-        path = folder / RECIPE_FILE
+        path = folder / RECIPE_JSON
         if not path.is_file():
             raise ConfigError(no_run_message(folder))
         check_regular_files(folder)
-        contents = read_recipe_file(path)
-        return cls(
-            folder,
-            contents.recipe,
-            contents.fingerprint,
-            contents.earlier_recipes,
-            model_files=contents.model_files,
-        )
-
-    @property
-    def extension_step(self) -> int:
-        """The number of steps that were done when the run was last extended; 0 if it never was."""
-        return max((earlier.replaced_at_step for earlier in self.earlier_recipes), default=0)
-
-    def recipe_of_step(self, step_index: int) -> Recipe:
-        """Return the recipe of a step.
-
-        A step from before an extension has an earlier recipe. If a checkpoint is damaged, a resumed
-        run can therefore repeat the step with the same result, bit for bit.
-
-        Args:
-            step_index: Index of the step, from 0.
-        """
-        recipes = (
-            earlier.recipe
-            for earlier in self.earlier_recipes
-            if step_index < earlier.replaced_at_step
-        )
-        return next(recipes, self.recipe)
-
-    def check_model_files(self) -> None:
-        """Raise `ConfigError` if a GGUF file that the recipe names is gone or has changed."""
-        for model_file in self.model_files:
-            model_file.check()
+        return cls(folder, read_stored_recipe(path))
 
     def lock(self) -> Lock:
         """Lock the folder for writing, and remove temporary files.
@@ -232,7 +194,7 @@ class RunFolder:
             self.folder / CHECKPOINTS_FOLDER,
             steps_done,
             {**tensors, JOURNAL_CHECKSUMS: checksums},  # checksums of lines, as integer tensors
-            {**other_state, "lengths": lengths, "fingerprint": self.recipe_fingerprint},
+            {**other_state, "lengths": lengths, "fingerprint": self.stored_recipe.fingerprint},
             keep=self.recipe.keep.last,  # number of the newest checkpoints that stay
             keep_steps=keep_steps,
         )
@@ -274,9 +236,10 @@ class RunFolder:
         """
         check_contents(candidate)
         last_step_of = {
-            earlier.fingerprint: earlier.replaced_at_step for earlier in self.earlier_recipes
+            earlier.fingerprint: earlier.replaced_at_step
+            for earlier in self.stored_recipe.earlier_recipes
         }
-        last_step_of[self.recipe_fingerprint] = candidate.step
+        last_step_of[self.stored_recipe.fingerprint] = candidate.step
         if (fingerprint := candidate.data["fingerprint"]) not in last_step_of:
             raise ConfigError(f"run: the checkpoints in {self.folder} belong to another recipe.")
         if candidate.step > last_step_of[fingerprint]:
@@ -307,7 +270,7 @@ class RunFolder:
         check_file_size(path, METRICS_SIZE)
         # the lines are not parsed: a power cut may have damaged them
         num_logged = count_lines(path) if path.exists() else 0
-        recipes = (self.recipe, *(earlier.recipe for earlier in self.earlier_recipes))
+        recipes = self.stored_recipe.all_recipes
         if num_logged > max(recipe.save_every for recipe in recipes):
             raise CorruptRun(
                 f"run: {num_logged} steps were logged in {self.folder}, and its checkpoints are"

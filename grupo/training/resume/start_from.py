@@ -17,7 +17,7 @@ from grupo.models.weight_files import SAFE_ADAPTERS
 from grupo.recipe import Recipe
 from grupo.storage.atomic_files import sha256_of
 from grupo.training.resume.load_run import LAST, find_checkpoint
-from grupo.training.resume.run_folder import RECIPE_FILE, RunFolder
+from grupo.training.resume.run_folder import RECIPE_JSON, RunFolder
 from grupo.util.errors import ConfigError
 from grupo.util.json_text import parse_json, read_limited
 
@@ -38,10 +38,10 @@ def with_model(recipe: Recipe, model: str) -> Recipe:
     """
     check_model_name(model)
     run, separator, choice = model.rpartition("@")
-    if separator and not Path(model).exists() and (Path(run) / RECIPE_FILE).is_file():
+    if separator and not Path(model).exists() and (Path(run) / RECIPE_JSON).is_file():
         return recipe.replace(policy=_from_run(recipe.policy, Path(run), choice))
     folder = Path(model)
-    if (folder / RECIPE_FILE).is_file():
+    if (folder / RECIPE_JSON).is_file():
         return recipe.replace(policy=_from_run(recipe.policy, folder, LAST))
     if (folder / ADAPTER_CONFIG_FILE).is_file() and not (folder / "config.json").is_file():
         return recipe.replace(policy=_from_adapters(recipe.policy, folder))

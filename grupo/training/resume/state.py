@@ -1,40 +1,39 @@
-"""The state of a run between two steps."""
+"""The state of a run between two steps; `saved_state` writes it to checkpoints."""
 
 import math
-from collections.abc import Callable, Mapping, Sequence
-from copy import copy
-from dataclasses import dataclass
-from operator import attrgetter
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from torch import Tensor
 from torch.optim import Optimizer
 
-from grupo.algo.optimizers.averaging import AveragingOptimizer, use_averaged_weights
-from grupo.algo.optimizers.state import optimizer_tensors, restore_optimizer
 from grupo.core.controllers import GROUP_REWARD_METRIC, controller_values
 from grupo.core.types import Group, Task
 from grupo.method import Method
-from grupo.models.aux_heads import head_weights, load_head_weights
+from grupo.models.aux_heads import head_parameters
 from grupo.models.base import AuxModels, Policy
+from grupo.recipe import Recipe
+from grupo.rollouts.eval_result import EvalResult
 from grupo.rollouts.eval_scores import step_label
-from grupo.rollouts.evaluate import EvalResult
 from grupo.rollouts.history import History
-from grupo.rollouts.replay_buffer import REPLAY_BUFFER, ReplayBuffer
-from grupo.storage.checkpoint import Checkpoint
+from grupo.rollouts.replay_buffer import ReplayBuffer
+from grupo.rollouts.statistic_store import StatisticStore
+from grupo.storage.segments import Segments
 from grupo.training.collect.async_rollouts import AsyncRolloutQueue
-from grupo.training.collect.unfinished_groups import GroupInProgress, restore_groups
+from grupo.training.collect.unfinished_groups import GroupInProgress
 from grupo.training.resume.step_durations import StepDurations, UnrecordedDurations
 from grupo.training.stopping import StopInputs
-from grupo.util.sharded_tensors import sharded_like
+
+# the name of each optimizer is also the name of its file in a checkpoint
+OPTIMIZER = "optimizer"
+AUX_HEAD_OPTIMIZER = "aux_head_optimizer"
 
 
 class State:
     """The state that changes during a run; a checkpoint holds the complete state.
 
-    `tensors` returns the part of the state that a checkpoint stores as tensors. `data` returns the
-    other part, whose fields `DATA_FIELDS` lists. The state has no random generators, because every
-    random stream is derived from the seed, a name and the step.
+    The state has no random generators, because every random stream is derived from the seed, a name
+    and the step.
 
     Args:
         policy: The policy that is trained.
@@ -168,76 +167,6 @@ class State:
             self.step, self.eval_scores, self.generated_tokens, self.training_seconds, self.kl
         )
 
-    def tensors(self) -> dict[str, Mapping[str, Tensor]]:
-        """Return the tensors of a checkpoint: for each file, a mapping of tensors by name.
-
-        The file `weights` holds the weights that are evaluated and exported. An averaging optimizer
-        computes gradients at other weights, which the optimizer's file holds.
-        """
-        optimizers = {name: optimizer_tensors(opt) for name, opt in self.optimizers.items()}
-        weights, aux_heads = self._evaluated_weights()
-        optional = {
-            "aux_heads": aux_heads,
-            "reference": self.aux_models.reference_weights,
-            "ema": self.ema_weights,
-            REPLAY_BUFFER: self.replay_buffer.tensors(),
-        }
-        return {
-            "weights": weights,
-            **optimizers,
-            "history": self.history.tensors(),
-            **{name: tensors for name, tensors in optional.items() if tensors},
-        }
-
-    def _evaluated_weights(self) -> tuple[Mapping[str, Tensor], Mapping[str, Tensor]]:
-        """Return the weights of the policy and of its heads that are evaluated and exported.
-
-        With an `AveragingOptimizer`, the evaluated weights are averages. The parameters hold the
-        averages only within the `with` block. This method therefore returns copies.
-        """
-        optimizers = self.optimizers.values()
-        weights, aux_heads = self.policy.weights(), head_weights(self.policy.aux_heads)
-        if not any(isinstance(x, AveragingOptimizer) for x in optimizers):
-            return weights, aux_heads
-        with use_averaged_weights(*optimizers):
-            return _clone_all(weights), _clone_all(aux_heads)
-
-    def data(self) -> dict[str, Any]:
-        """Return the plain data of a checkpoint: JSON data, in which inf and NaN may occur.
-
-        Some of the values are objects of the state: store or copy them before the state changes.
-        """
-        return {
-            "history": self.history.to_data(),
-            **{name: field.read(self) for name, field in DATA_FIELDS.items()},
-        }
-
-    def restore(self, checkpoint: Checkpoint) -> None:
-        """Restore the tensors and the plain data of a checkpoint."""
-        tensors = checkpoint.tensors
-        data = checkpoint.data
-        self.policy.load(tensors["weights"])
-        load_head_weights(self.policy.aux_heads, tensors.get("aux_heads", {}))
-        for name, optimizer in self.optimizers.items():
-            restore_optimizer(optimizer, tensors[name])
-        self.aux_models.restore(tensors.get("reference", {}))
-        for name, average in self.ema_weights.items():
-            average.copy_(sharded_like(average, tensors["ema"][name]))
-        self.history = History.from_data(
-            data["history"],
-            tensors["history"],
-            # the components; a checkpoint holds only their states
-            self.history.statistics_by_task.statistics,
-            self.history.statistics_by_source.statistics,
-        )
-        self.replay_buffer.restore(tensors.get(REPLAY_BUFFER, {}))
-        self.step = checkpoint.step
-        for name, field in DATA_FIELDS.items():
-            field.write(self, data[name])
-        if checkpoint.skipped_checkpoints:
-            # a newer checkpoint was damaged: the run trains again from this one
-            self.finished, self.stop_reason = False, ""
-
     def finish(self, reason: str) -> None:
         """Record that the run has ended, and the reason."""
         self.stop_reason = reason
@@ -257,56 +186,40 @@ class State:
         }
 
 
-@dataclass(frozen=True)
-class DataField:
-    """A field of the plain data of a checkpoint.
+def initial_state(
+    recipe: Recipe,
+    policy: Policy,
+    tasks: Sequence[Task],
+    segments: Segments,
+    step_durations: StepDurations,
+) -> State:
+    """Attach the auxiliary heads and models to the policy, and return the run's first state.
+
+    The method declares what the state needs: heads, models, statistics and a replay buffer.
 
     Args:
-        read: Returns the value of the field in a state, which may be an object of the state.
-        write: Sets the field of a state. Later changes of the state leave the given value as it is.
+        recipe: The recipe of the run.
+        policy: The policy that is trained.
+        tasks: The training tasks.
+        segments: The storage for the rollouts of the replay buffer.
+        step_durations: The seconds of each step.
     """
-
-    read: Callable[[State], Any]
-    write: Callable[[State, Any], None]
-
-
-def _attributes(*names: str) -> dict[str, DataField]:
-    """Return a `DataField` for each named attribute of the state; its value is JSON data."""
-    # `write` copies the value, because the state changes its mappings in place
-    return {
-        name: DataField(
-            attrgetter(name), lambda state, value, name=name: setattr(state, name, copy(value))
-        )
-        for name in names
-    }
-
-
-def _write_tokens_per_microbatch(state: State, tokens: int) -> None:
-    state.policy.tokens_per_microbatch = tokens
-
-
-def _write_unfinished_groups(state: State, data: Sequence[Any]) -> None:
-    state.unfinished_groups = restore_groups(data, state.tasks)
-
-
-# all plain data of a checkpoint except the history
-DATA_FIELDS: Mapping[str, DataField] = {
-    **_attributes("eval_scores", "generated_tokens", "failed_rollouts", "total_seconds"),
-    **_attributes("training_seconds", "metric_totals", "sampler_logp_diff"),
-    "tokens_per_microbatch": DataField(
-        lambda state: state.policy.tokens_per_microbatch, _write_tokens_per_microbatch
-    ),
-    "rollout_queue": DataField(
-        lambda state: state.rollout_queue.to_data(),
-        lambda state, data: state.rollout_queue.restore(data, state.tasks),
-    ),
-    "unfinished_groups": DataField(
-        lambda state: [group.to_data() for group in state.unfinished_groups],
-        _write_unfinished_groups,
-    ),
-    **_attributes("kl", "stop_reason", "finished"),
-}
-
-
-def _clone_all(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    return {name: tensor.clone() for name, tensor in tensors.items()}
+    method, requires = recipe.method, recipe.method.requires
+    heads = policy.attach_heads(requires.heads)
+    aux_models = policy.attach_aux_models(requires.all_signals, method.reference, recipe.aux_models)
+    optimizers = {OPTIMIZER: recipe.optimizer(policy.parameters(), policy.embeddings())}
+    if requires.heads:
+        optimizers[AUX_HEAD_OPTIMIZER] = recipe.aux_head_optimizer(head_parameters(heads))
+    return State(
+        policy,
+        optimizers,
+        aux_models,
+        tasks,
+        history=History(
+            statistics_by_task=StatisticStore(requires.task_statistics),
+            statistics_by_source=StatisticStore(requires.source_statistics),
+        ),
+        replay_buffer=ReplayBuffer(capacity=requires.replay_buffer, segments=segments),
+        ema_weights=recipe.ema.initial(policy.weights()) if recipe.ema else {},
+        step_durations=step_durations,
+    )

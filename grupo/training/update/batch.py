@@ -15,7 +15,7 @@ from grupo.method import Method
 from grupo.models.base import AuxModels, Policy
 from grupo.recipe import Recipe
 from grupo.storage.fault_injection import kill_point
-from grupo.training.collect.groups import CollectedGroups
+from grupo.training.collect.collected_groups import CollectedGroups
 from grupo.training.update.collate import collate
 from grupo.training.update.signals import add_signals, signals_of_all_rows
 
@@ -25,7 +25,7 @@ class BatchBuilder:
     """Builds the batches of one step.
 
     Args:
-        method: The method of the step, with resolved schedules.
+        method: The resolved method of the step: without schedules and controllers.
         policy: The policy before the update.
         aux_models: The reference policy and other auxiliary models.
         statistics_of_task: Returns the states of the method's statistics for a task.

@@ -9,7 +9,7 @@ from grupo.core.batch import Batch
 from grupo.core.component import walk
 from grupo.core.types import PRUNED_BY_SAMPLER, Group, Rollout
 from grupo.method import Method
-from grupo.training.collect.groups import CollectedGroups
+from grupo.training.collect.collected_groups import CollectedGroups
 from grupo.training.update.collate import positions_in_batch
 from grupo.util.timing import Stopwatch
 

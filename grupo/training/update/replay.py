@@ -26,7 +26,7 @@ from grupo.distributed.phase import Phase
 from grupo.rollouts.history import NO_INDEX
 from grupo.rollouts.replay_buffer import ReplayBuffer, StoredRollout, ValuesPerAction
 from grupo.storage.fault_injection import kill_point
-from grupo.training.collect.groups import CollectedGroups
+from grupo.training.collect.collected_groups import CollectedGroups
 from grupo.training.update.collate import response_spans
 from grupo.util.rng import make_rng
 
@@ -77,7 +77,7 @@ class Replayer:
             rule: Chooses the rollouts.
             collected: The groups of the step.
             batch: The batch of the kept groups, with advantages.
-            step: Number of the step, from 0.
+            step: Index of the step, from 0.
             seed: Seed of the run.
         """
         rng = make_rng(seed, "replay", step)

@@ -61,11 +61,11 @@ class Updater:
         """Train on a batch, and return the metrics of its updates.
 
         Args:
-            method: The method of the step, in which numbers have replaced the schedules and
+            method: The resolved method of the step: numbers are in the place of the schedules and
                 controllers of `recipe.method`.
             batch: The batch of the step, with advantages.
             learning_rates: The learning rate of each optimizer, by name.
-            step: Number of the step, from 0.
+            step: Index of the step, from 0.
             action_signals: This call adds the policy's signals of each row, by row number. Rank 0
                 receives the rows of all ranks, another rank only its own. A row that is skipped in
                 the update, such as one with advantage 0, is missing.

@@ -17,7 +17,7 @@ from grupo.algo.optimizers import (
 )
 from grupo.algo.optimizers.decay import all_parameters
 from grupo.algo.optimizers.update import optimizer_step
-from grupo.config.overrides import parse_value
+from grupo.config.parse_value import parse_value
 from grupo.models.causal_lm import CausalLM
 from grupo.util.errors import ConfigError
 from tests.helpers.tiny_lm import save_model

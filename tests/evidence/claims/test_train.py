@@ -21,9 +21,9 @@ from grupo.recipe import Recipe
 from grupo.rollouts.history import History
 from grupo.rollouts.replay_buffer import ReplayBuffer
 from grupo.rollouts.statistic_store import StatisticStore
-from grupo.training.collect.groups import CollectedGroups
-from grupo.training.learner import AUX_HEAD_OPTIMIZER, OPTIMIZER, Learner
-from grupo.training.resume.state import State
+from grupo.training.collect.collected_groups import CollectedGroups
+from grupo.training.learner import Learner
+from grupo.training.resume.state import AUX_HEAD_OPTIMIZER, OPTIMIZER, State
 from grupo.training.update.records import ActionSignals
 from grupo.util.errors import ConfigError
 from grupo.util.rng import make_rng

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from grupo.config.overrides import parse_value
+from grupo.config.parse_value import parse_value
 from grupo.evidence.real_models.page import (
     DEVICES,
     SHARDING,

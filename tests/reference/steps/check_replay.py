@@ -21,7 +21,7 @@ from grupo.methods.remix import remix
 from grupo.methods.skywork_r1v2 import skywork_r1v2
 from grupo.methods.vl_rethinker import vl_rethinker
 from grupo.rollouts.replay_buffer import ReplayBuffer
-from grupo.training.collect.groups import CollectedGroups
+from grupo.training.collect.collected_groups import CollectedGroups
 from grupo.training.update.collate import collate
 from grupo.training.update.replay import Replayer
 from tests.reference.steps.collecting import assert_frequencies, frequencies

@@ -10,7 +10,8 @@ from grupo.method import Method
 from grupo.rollouts.curricula import Curriculum, CurriculumRequest, next_tasks
 from grupo.rollouts.history import History
 from grupo.rollouts.statistic_store import StatisticStore
-from grupo.training.collect.groups import CollectedGroups, collect_groups
+from grupo.training.collect.collected_groups import CollectedGroups
+from grupo.training.collect.groups import collect_groups
 
 SEED = 3
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from grupo.config.overrides import parse_value
+from grupo.config.parse_value import parse_value
 from grupo.core.extract_answer import AfterMarker, last_boxed
 from grupo.core.interfaces import TurnStrategy, run_rollout, single_response
 from grupo.core.private_turns import record_private_turns

@@ -109,14 +109,14 @@ def test_new_schedules_are_reported_with_their_values(training_process, tmp_path
 def test_a_run_is_extended_twice_and_records_both_earlier_recipes(four, training_process):
     assert training_process("extend", four, changes=FIVE).succeeded
     assert training_process("extend", four, changes={"max_steps": 6}).succeeded
-    folder = RunFolder.open(four)
+    stored = RunFolder.open(four).stored_recipe
     assert [
-        (e.recipe.max_steps, e.replaced_at_step, e.run_had_ended) for e in folder.earlier_recipes
+        (e.recipe.max_steps, e.replaced_at_step, e.run_had_ended) for e in stored.earlier_recipes
     ] == [
         (4, 4, True),
         (5, 5, True),
     ]
-    assert [folder.recipe_of_step(step).max_steps for step in (3, 4, 5)] == [4, 5, 6]
+    assert [stored.recipe_of_step(step).max_steps for step in (3, 4, 5)] == [4, 5, 6]
     flip_bit(four / "recipe.json", 30)
     assert "was edited or damaged" in training_process("resume", four).error
 

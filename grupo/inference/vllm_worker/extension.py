@@ -1,47 +1,26 @@
-"""Extension of vLLM's workers: loads weights and adapters, and reports their checksums.
+"""The methods of the extension, which load weights and adapters into a worker of vLLM."""
 
-It runs in vLLM's environment and imports nothing of grupo. vLLM imports a copy of this file from a
-folder that contains no other module.
-"""
-
-import hashlib
 import json
-import os
-import platform
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
-from datetime import timedelta
-from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors import safe_open
-from torch.distributed import PrefixStore, ProcessGroupGloo, Store, TCPStore
-from torch.multiprocessing.reductions import (
-    rebuild_cuda_tensor,
-    rebuild_tensor,
-    reduce_tensor,
-)
+
+from .digest import WeightDigest, Weights
+from .shared_memory import place_of, shared_tensors
+from .transfer import InterruptedTransfer, read_tensors, receive_tensors
 
 EXTENSION_VERSION = "3"  # of the methods below
 CHUNKED_PREFILL_ERROR = (
     "on a CPU vLLM cannot sample with seeds during chunked prefill; start it with "
     "--no-enable-chunked-prefill"
 )
-TRANSFER_TIMEOUT = timedelta(seconds=60)  # of one part of a tensor
-PART_BYTES = 1 << 28  # of a tensor, sent at once
-HASHED_BYTES = 1 << 24  # of a tensor, hashed by one thread
-HASH_THREADS = min(8, os.cpu_count() or 1)
 KEPT_ADAPTERS = 2  # the last one may be asked for by requests that a client has given up
 NO_LORA_ERROR = "it runs without --enable-lora"
 NO_UPDATING_ERROR = "it runs without VLLM_ALLOW_RUNTIME_LORA_UPDATING=1"
 
-Weights = Iterator[tuple[str, torch.Tensor]]
-
-
-class InterruptedTransfer(Exception):
-    """The sender ended, or has other weights by now."""
+TensorSource = Callable[[WeightDigest], Weights]
 
 
 class WeightLoaderExtension:
@@ -160,7 +139,7 @@ class WeightLoaderExtension:
 
         return self._grupo_keep_adapter(config, version, copies)
 
-    def _grupo_replace(self, version: str, tensors: "TensorSource") -> dict[str, str]:
+    def _grupo_replace(self, version: str, tensors: TensorSource) -> dict[str, str]:
         if self.grupo_version == version:  # another process has asked for it
             return {"version": version}
         # a failed load leaves a mixture of old and new weights
@@ -175,7 +154,7 @@ class WeightLoaderExtension:
         return _outcome(load)
 
     def _grupo_keep_adapter(
-        self, config: str, version: str, tensors: "TensorSource"
+        self, config: str, version: str, tensors: TensorSource
     ) -> dict[str, str]:
         settings = json.loads(config)
         if settings["base"] != self.grupo_version:
@@ -280,183 +259,3 @@ def _outcome(load: Callable[[], str]) -> dict[str, str]:
         return {"interrupted": str(error)}
     except Exception as error:
         return {"error": f"{type(error).__name__}: {error}"}
-
-
-def read_tensors(path: str, digest: "WeightDigest") -> Weights:
-    """Yields the tensors of a file in alphabetical order and adds each to the digest."""
-    with safe_open(path, framework="pt") as file:
-        for name in sorted(file.keys()):
-            tensor = file.get_tensor(name).contiguous()
-            digest.add(name, tensor)
-            yield name, tensor
-
-
-def place_of(device: torch.device) -> str:
-    """The machine, since it was started, and the GPU of a device: processes there share memory."""
-    boot = Path("/proc/sys/kernel/random/boot_id")
-    machine = boot.read_text().strip() if boot.exists() else platform.node()
-    is_gpu = device.type == "cuda"
-    unit = str(torch.cuda.get_device_properties(device).uuid) if is_gpu else "cpu"
-    return f"{unit} of {machine}"
-
-
-def shared_handles(tensors: Mapping[str, torch.Tensor]) -> str:
-    """Handles of contiguous tensors, as JSON, for another process at the same place.
-
-    CUDA's are those of CUDA IPC, as torch.multiprocessing makes them; on a CPU the tensors move to
-    shared memory. The tensors must live until the other process has taken them.
-    """
-    return json.dumps([_handle(name, tensors[name]) for name in sorted(tensors)])
-
-
-def shared_tensors(handles: str, device: torch.device, digest: "WeightDigest") -> Weights:
-    """Yields the tensors of `shared_handles` without a copy and adds each to the digest."""
-    for handle in json.loads(handles):
-        tensor = _from_handle(handle, device)
-        digest.add(handle["name"], tensor)
-        yield handle["name"], tensor
-
-
-def _handle(name: str, tensor: torch.Tensor) -> dict[str, Any]:
-    kind = str(tensor.dtype).removeprefix("torch.")
-    handle = {"name": name, "dtype": kind, "size": list(tensor.shape), "memory": []}
-    if not tensor.numel():
-        return handle
-    args: Any = reduce_tensor(tensor)[1]
-    if tensor.device.type == "cuda":
-        (*_, memory, bytes_, start, _, counter, counter_start, event, is_synced) = args
-        parts = [memory, bytes_, start, counter, counter_start, event, is_synced]
-    else:
-        parts = list(args[1]._untyped_storage._share_filename_cpu_())
-    return {
-        **handle,
-        "stride": list(tensor.stride()),
-        "offset": tensor.storage_offset(),
-        "memory": [part.hex() if isinstance(part, bytes) else part for part in parts],
-    }
-
-
-def _from_handle(handle: Mapping[str, Any], device: torch.device) -> torch.Tensor:
-    dtype, size = getattr(torch, handle["dtype"]), torch.Size(handle["size"])
-    if not handle["memory"]:
-        return torch.empty(size, dtype=dtype, device=device)
-    parts = [bytes.fromhex(p) if isinstance(p, str) else p for p in handle["memory"]]
-    stride, offset = tuple(handle["stride"]), handle["offset"]
-    if device.type == "cuda":
-        memory, bytes_, start, *rest = parts
-        storage = torch.storage.TypedStorage
-        view = (torch.Tensor, size, stride, offset, storage, dtype, device.index or 0)
-        return rebuild_cuda_tensor(*view, memory, bytes_, start, False, *rest)
-    untyped = torch.UntypedStorage._new_shared_filename_cpu(*parts)
-    typed = torch.storage.TypedStorage(wrap_storage=untyped, dtype=dtype, _internal=True)
-    return rebuild_tensor(torch.Tensor, typed, (offset, size, stride, False))
-
-
-def receive_tensors(
-    address: str, port: int, version: str, device: torch.device, digest: "WeightDigest"
-) -> Weights:
-    """Yields tensors in alphabetical order as they arrive, and adds each to the digest.
-
-    Args:
-        address: of the sender's store.
-        port: of the sender's store.
-        version: of the weights that the sender must have.
-        device: of the tensors.
-        digest: of names, dtypes, shapes and bytes.
-
-    Raises:
-        InterruptedTransfer: the sender ended, or has other weights.
-    """
-    try:
-        store = TCPStore(address, port, is_master=False, timeout=TRANSFER_TIMEOUT)
-        own = PrefixStore(f"receiver/{store.add('receivers', 1)}", store)
-        own.set("version", version)
-        header = json.loads(own.get("header"))
-        if header["version"] != version:
-            raise InterruptedTransfer(f"the sender has weights {header['version']}, not {version}")
-        group = process_group(own, 1, device if header["backend"] == "nccl" else None)
-        for name, dtype, shape in header["tensors"]:
-            tensor = torch.empty(shape, dtype=getattr(torch, dtype), device=device)
-            for part in byte_parts(tensor):
-                # gloo knows the memory of the machine only
-                is_direct = header["backend"] == "nccl" or device.type == "cpu"
-                received = part if is_direct else torch.empty(len(part), dtype=torch.uint8)
-                group.recv([received], 0, 0).wait()
-                if not is_direct:
-                    part.copy_(received)
-            digest.add(name, tensor)
-            yield name, tensor
-        own.set("received", "")
-    except RuntimeError as error:
-        cause = " ".join(str(error).split())[:200]
-        raise InterruptedTransfer(f"{type(error).__name__}: {cause}") from error
-
-
-def process_group(store: Store, rank: int, device: torch.device | None) -> Any:
-    """The group of a sender, rank 0, and a receiver, rank 1, apart from any default group.
-
-    Args:
-        store: of the two.
-        rank: of this process.
-        device: CUDA device for NCCL; None: gloo.
-    """
-    if device is None:
-        return ProcessGroupGloo(PrefixStore("group", store), rank, 2, TRANSFER_TIMEOUT)
-    from torch.distributed import ProcessGroupNCCL
-
-    options = ProcessGroupNCCL.Options()
-    options._timeout = TRANSFER_TIMEOUT
-    torch.cuda.set_device(device)
-    return ProcessGroupNCCL(PrefixStore("group", store), rank, 2, options)
-
-
-def byte_parts(tensor: torch.Tensor) -> Iterator[torch.Tensor]:
-    """The bytes of a contiguous tensor in parts that are sent one by one."""
-    if tensor.numel():
-        yield from tensor.reshape(-1).view(torch.uint8).split(PART_BYTES)
-
-
-class WeightDigest:
-    """Checksum of tensors in the order in which they are added, computed by several threads.
-
-    BLAKE2b of a line with name, dtype and shape of each tensor, each followed by the BLAKE2b of
-    each part of `HASHED_BYTES` of its bytes.
-
-    Args:
-        header: text that the checksum covers besides.
-    """
-
-    def __init__(self, header: str = "") -> None:
-        self.pool = ThreadPoolExecutor(HASH_THREADS, "checksum")
-        self.digest = hashlib.blake2b(f"{header}\n".encode() if header else b"", digest_size=16)
-        self.parts: list[bytes | Future[bytes]] = []
-        self.num_taken = 0  # parts that are hashed already
-
-    def add(self, name: str, tensor: torch.Tensor) -> None:
-        """Add the name, dtype, shape and bytes of a contiguous tensor."""
-        kind = str(tensor.dtype).removeprefix("torch.")
-        self.parts.append(f"{name} {kind} {list(tensor.shape)}\n".encode())
-        if tensor.numel():
-            for part in tensor.cpu().reshape(-1).view(torch.uint8).split(HASHED_BYTES):
-                self.parts.append(self.pool.submit(_part_digest, part.numpy().data))
-        self._take(len(self.parts) - 4 * HASH_THREADS)  # no more tensors are kept than needed
-
-    def hexdigest(self) -> str:
-        """The checksum of all tensors; none can be added afterwards."""
-        self._take(len(self.parts))
-        self.pool.shutdown()
-        return self.digest.hexdigest()
-
-    def _take(self, until: int) -> None:
-        for i in range(self.num_taken, until):
-            part = self.parts[i]
-            self.digest.update(part if isinstance(part, bytes) else part.result())
-            self.parts[i] = b""
-        self.num_taken = max(self.num_taken, until)
-
-
-TensorSource = Callable[[WeightDigest], Weights]
-
-
-def _part_digest(part: memoryview) -> bytes:
-    return hashlib.blake2b(part, digest_size=16).digest()

@@ -4,6 +4,8 @@ import hashlib
 import json
 from collections.abc import Mapping
 from contextlib import suppress
+from dataclasses import replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -69,7 +71,7 @@ class EarlierRecipe:
 
 
 @component
-class RecipeFile:
+class StoredRecipe:
     """The contents of `recipe.json`.
 
     Args:
@@ -83,19 +85,71 @@ class RecipeFile:
     model_files: tuple[ModelFile, ...] = ()
 
     @property
+    def all_recipes(self) -> tuple[Recipe, ...]:
+        """The recipe of the run, followed by its earlier recipes."""
+        return self.recipe, *(earlier.recipe for earlier in self.earlier_recipes)
+
+    @property
+    def extension_step(self) -> int:
+        """The number of steps that were done when the run was last extended; 0 if it never was."""
+        return max((earlier.replaced_at_step for earlier in self.earlier_recipes), default=0)
+
+    def recipe_of_step(self, step_index: int) -> Recipe:
+        """Return the recipe of a step.
+
+        A step from before an extension has an earlier recipe. If a checkpoint is damaged, a resumed
+        run can therefore repeat the step with the same result, bit for bit.
+
+        Args:
+            step_index: Index of the step, from 0.
+        """
+        recipes = (
+            earlier.recipe
+            for earlier in self.earlier_recipes
+            if step_index < earlier.replaced_at_step
+        )
+        return next(recipes, self.recipe)
+
+    def extended(self, recipe: Recipe, step: int, *, run_had_ended: bool) -> "StoredRecipe":
+        """The contents after an extension of the run, with this recipe among the earlier ones.
+
+        Args:
+            recipe: The recipe of the steps that follow.
+            step: Number of steps done. If a checkpoint is damaged, it may be lower than the step of
+                an earlier extension.
+            run_had_ended: Whether the run had ended at this step.
+        """
+        earlier_recipes = (
+            replace(
+                earlier,
+                replaced_at_step=min(earlier.replaced_at_step, step),
+                run_had_ended=earlier.run_had_ended and earlier.replaced_at_step <= step,
+            )
+            for earlier in self.earlier_recipes
+        )
+        last = EarlierRecipe(self.fingerprint, self.recipe, step, run_had_ended)
+        return StoredRecipe(recipe, (*earlier_recipes, last), self.model_files)
+
+    def check_model_files(self) -> None:
+        """Raise `ConfigError` if a GGUF file of the run is gone or has changed."""
+        for model_file in self.model_files:
+            model_file.check()
+
+    @property
     def fingerprint(self) -> str:
         """SHA-256 of the contents.
 
         Objects that JSON cannot hold, such as lambdas, count by their description.
         """
-        return self._data()["fingerprint"]
+        return self._data["fingerprint"]
 
     def to_text(self) -> str:
         """The text of the file. A file with any other text counts as edited."""
-        return json.dumps(self._data(), indent=1)
+        return json.dumps(self._data, indent=1)
 
+    @cached_property
     def _data(self) -> dict[str, Any]:
-        recipes = (self.recipe, *(earlier.recipe for earlier in self.earlier_recipes))
+        recipes = self.all_recipes
         recipe, *others = (to_data(recipe, on_unwritable=describe_unwritable) for recipe in recipes)
         pairs = zip(self.earlier_recipes, others, strict=True)
         earlier_recipes = [{**vars(earlier), "recipe": data} for earlier, data in pairs]
@@ -103,7 +157,7 @@ class RecipeFile:
         return _with_fingerprint(recipe, earlier_recipes, model_files)
 
 
-def read_recipe_file(path: Path) -> RecipeFile:
+def read_stored_recipe(path: Path) -> StoredRecipe:
     """Read `recipe.json`.
 
     Raises:
@@ -113,7 +167,7 @@ def read_recipe_file(path: Path) -> RecipeFile:
     try:
         earlier_recipes = map(_earlier_recipe, data.get("earlier_recipes", ()))
         model_files = (ModelFile(*item) for item in data.get("model_files", {}).items())
-        return RecipeFile(_recipe(data["recipe"]), tuple(earlier_recipes), tuple(model_files))
+        return StoredRecipe(_recipe(data["recipe"]), tuple(earlier_recipes), tuple(model_files))
     except ConfigError as error:
         hint = (
             "Either an object that the recipe names was moved or renamed, or another version of"

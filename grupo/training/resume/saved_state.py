@@ -1,0 +1,148 @@
+"""The state of a run in a checkpoint: tensors, and plain data with the fields `DATA_FIELDS`."""
+
+from collections.abc import Callable, Mapping, Sequence
+from copy import copy
+from dataclasses import dataclass
+from operator import attrgetter
+from typing import Any
+
+from torch import Tensor
+
+from grupo.algo.optimizers.averaging import AveragingOptimizer, use_averaged_weights
+from grupo.algo.optimizers.state import optimizer_tensors, restore_optimizer
+from grupo.models.aux_heads import head_weights, load_head_weights
+from grupo.rollouts.history import History
+from grupo.rollouts.replay_buffer import REPLAY_BUFFER
+from grupo.storage.checkpoint import Checkpoint
+from grupo.training.collect.unfinished_groups import restore_groups
+from grupo.training.resume.state import State
+from grupo.util.sharded_tensors import sharded_like
+
+
+def state_tensors(state: State) -> dict[str, Mapping[str, Tensor]]:
+    """Return the tensors of a checkpoint: for each file, a mapping of tensors by name.
+
+    The file `weights` holds the weights that are evaluated and exported. An averaging optimizer
+    computes gradients at other weights, which the optimizer's file holds.
+    """
+    optimizers = {name: optimizer_tensors(opt) for name, opt in state.optimizers.items()}
+    weights, aux_heads = _evaluated_weights(state)
+    optional = {
+        "aux_heads": aux_heads,
+        "reference": state.aux_models.reference_weights,
+        "ema": state.ema_weights,
+        REPLAY_BUFFER: state.replay_buffer.tensors(),
+    }
+    return {
+        "weights": weights,
+        **optimizers,
+        "history": state.history.tensors(),
+        **{name: tensors for name, tensors in optional.items() if tensors},
+    }
+
+
+def _evaluated_weights(state: State) -> tuple[Mapping[str, Tensor], Mapping[str, Tensor]]:
+    """Return the weights of the policy and of its heads that are evaluated and exported.
+
+    With an `AveragingOptimizer`, the evaluated weights are averages. The parameters hold the
+    averages only within the `with` block. This function therefore returns copies.
+    """
+    optimizers = state.optimizers.values()
+    weights, aux_heads = state.policy.weights(), head_weights(state.policy.aux_heads)
+    if not any(isinstance(x, AveragingOptimizer) for x in optimizers):
+        return weights, aux_heads
+    with use_averaged_weights(*optimizers):
+        return _clone_all(weights), _clone_all(aux_heads)
+
+
+def state_data(state: State) -> dict[str, Any]:
+    """Return the plain data of a checkpoint: JSON data, in which inf and NaN may occur.
+
+    Some of the values are objects of the state: store or copy them before the state changes.
+    """
+    return {
+        "history": state.history.to_data(),
+        **{name: field.read(state) for name, field in DATA_FIELDS.items()},
+    }
+
+
+def restore_state(state: State, checkpoint: Checkpoint) -> None:
+    """Restore the tensors and the plain data of a checkpoint."""
+    tensors = checkpoint.tensors
+    data = checkpoint.data
+    state.policy.load(tensors["weights"])
+    load_head_weights(state.policy.aux_heads, tensors.get("aux_heads", {}))
+    for name, optimizer in state.optimizers.items():
+        restore_optimizer(optimizer, tensors[name])
+    state.aux_models.restore(tensors.get("reference", {}))
+    for name, average in state.ema_weights.items():
+        average.copy_(sharded_like(average, tensors["ema"][name]))
+    state.history = History.from_data(
+        data["history"],
+        tensors["history"],
+        # the components; a checkpoint holds only their states
+        state.history.statistics_by_task.statistics,
+        state.history.statistics_by_source.statistics,
+    )
+    state.replay_buffer.restore(tensors.get(REPLAY_BUFFER, {}))
+    state.step = checkpoint.step
+    for name, field in DATA_FIELDS.items():
+        field.write(state, data[name])
+    if checkpoint.skipped_checkpoints:
+        # a newer checkpoint was damaged: the run trains again from this one
+        state.finished, state.stop_reason = False, ""
+
+
+@dataclass(frozen=True)
+class DataField:
+    """A field of the plain data of a checkpoint.
+
+    Args:
+        read: Returns the value of the field in a state, which may be an object of the state.
+        write: Sets the field of a state. Later changes of the state leave the given value as it is.
+    """
+
+    read: Callable[[State], Any]
+    write: Callable[[State, Any], None]
+
+
+def _attributes(*names: str) -> dict[str, DataField]:
+    """Return a `DataField` for each named attribute of the state; its value is JSON data."""
+    # `write` copies the value, because the state changes its mappings in place
+    return {
+        name: DataField(
+            attrgetter(name), lambda state, value, name=name: setattr(state, name, copy(value))
+        )
+        for name in names
+    }
+
+
+def _write_tokens_per_microbatch(state: State, tokens: int) -> None:
+    state.policy.tokens_per_microbatch = tokens
+
+
+def _write_unfinished_groups(state: State, data: Sequence[Any]) -> None:
+    state.unfinished_groups = restore_groups(data, state.tasks)
+
+
+# all plain data of a checkpoint except the history
+DATA_FIELDS: Mapping[str, DataField] = {
+    **_attributes("eval_scores", "generated_tokens", "failed_rollouts", "total_seconds"),
+    **_attributes("training_seconds", "metric_totals", "sampler_logp_diff"),
+    "tokens_per_microbatch": DataField(
+        lambda state: state.policy.tokens_per_microbatch, _write_tokens_per_microbatch
+    ),
+    "rollout_queue": DataField(
+        lambda state: state.rollout_queue.to_data(),
+        lambda state, data: state.rollout_queue.restore(data, state.tasks),
+    ),
+    "unfinished_groups": DataField(
+        lambda state: [group.to_data() for group in state.unfinished_groups],
+        _write_unfinished_groups,
+    ),
+    **_attributes("kl", "stop_reason", "finished"),
+}
+
+
+def _clone_all(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    return {name: tensor.clone() for name, tensor in tensors.items()}
