@@ -78,8 +78,7 @@ def serve(
         return
     if max_new_tokens is not None:
         raise ConfigError("max-new-tokens: vLLM takes it from each request. Allowed: --openai.")
-    from grupo.inference.serve import ServeOptions, check_interpreter, command_line, run_servers
-    from grupo.models.model_folder import model_folder
+    from grupo.inference.serve import ServeOptions
 
     interpreter = python or sys.executable
     options = ServeOptions(
@@ -98,16 +97,7 @@ def serve(
         return
     if gpus is not None:
         raise ConfigError("gpus: only servers on Ray take it. Give --ray, or --tensor-parallel.")
-    options = replace(options, model=model_folder(model))
-    commands = [command_line(*parts) for parts in options.commands("WORKER_FOLDER")]
-    if not dry_run:
-        check_interpreter(interpreter)
-    if options.warning:
-        print_error(options.warning)
-    for line in commands:
-        print_line(line)
-    if not dry_run:
-        run_servers(options)
+    _serve_here(options, dry_run)
 
 
 def _check_openai_options(given: Mapping[str, object]) -> None:
@@ -120,6 +110,23 @@ def _check_openai_options(given: Mapping[str, object]) -> None:
         if name not in OPENAI_ARGUMENTS and given[name] != parameter.default:
             option = f"options {given[name]}" if name == "more" else name.replace("_", "-")
             raise ConfigError(f"{option}: of vLLM only. Leave it out, or leave --openai out.")
+
+
+def _serve_here(options: "ServeOptions", dry_run: bool) -> None:
+    """Print the command of each server, and run the servers on this machine."""
+    from grupo.inference.serve import check_interpreter, command_line, run_servers
+    from grupo.models.model_folder import model_folder
+
+    options = replace(options, model=model_folder(options.model))
+    commands = [command_line(*parts) for parts in options.commands("WORKER_FOLDER")]
+    if not dry_run:
+        check_interpreter(options.python)
+    if options.warning:
+        print_error(options.warning)
+    for line in commands:
+        print_line(line)
+    if not dry_run:
+        run_servers(options)
 
 
 def _serve_openai(model: str, port: int, max_new_tokens: int | None) -> None:

@@ -138,7 +138,6 @@ class ChatTokenizer:
         """Text that `tokens` add after `prefix`, without soft tokens and most special tokens.
 
         Special tokens that structure tool calls stay in the text: `grupo.core.call_markers`.
-
         A character belongs to the token that completes it, so texts concatenate as tokens do.
         """
         prefix_text = self._decode(prefix) if prefix else ""

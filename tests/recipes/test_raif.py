@@ -1,11 +1,13 @@
 """RAIF: its reward, its masks and filters, its loss, and a short run."""
 
 import asyncio
+import sys
 
 import pytest
 
 from grupo.core.types import Task
 from grupo.rewards import PerRolloutReward
+from grupo.testing.batches import make_batch, perturb_logp
 from grupo.training.update.collate import collate
 from grupo.util.errors import ConfigError
 from tests.helpers.scripted_actor import TASK, Once, script, texts
