@@ -2,6 +2,7 @@
 
 import asyncio
 import sys
+from math import exp
 
 import pytest
 
