@@ -1,5 +1,6 @@
 """The layers of the package: imports lead down only, and no files import each other in a circle."""
 
+import re
 import sys
 from pathlib import Path
 
@@ -98,6 +99,19 @@ def test_the_phases_of_training_import_earlier_phases_only(graph):
             of_training = {x for x in graph[module] if x.startswith("grupo.training.")}
             of_training -= SHARED_BY_PHASES
             assert [x for x in sorted(of_training) if not x.startswith(allowed)] == [], module
+
+
+def test_the_worker_of_vllm_can_be_copied_out_of_the_package(graph):
+    """Its modules name each other by relative imports, and no other module of grupo."""
+    folder = PACKAGE / "inference" / "vllm_worker"
+    for path in folder.glob("*.py"):
+        assert re.search(r"^\s*(from|import) grupo\b", path.read_text(), re.MULTILINE) is None
+    name = "grupo.inference.vllm_worker"
+    modules = [module for module in graph if module.startswith(name)]
+    assert {f"{name}.extension", f"{name}.digest"} <= {*modules}
+    assert graph[name] == {f"{name}.extension"}
+    for module in modules:
+        assert all(imported.startswith(name) for imported in graph[module]), module
 
 
 def test_no_method_imports_another_method(graph):
