@@ -1,0 +1,6 @@
+"""The page of the atlas."""
+
+
+def atlas_page(comparisons, runs, digests) -> str:
+    """The page."""
+    return ""
