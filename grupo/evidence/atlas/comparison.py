@@ -2,12 +2,28 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from enum import StrEnum
 
-from grupo.compare.sequential_design import CONTINUE, Decision, SequentialDesign
+from grupo.compare.sequential_design import (
+    CONTINUE,
+    GREATER,
+    SMALLER,
+    Decision,
+    SequentialDesign,
+)
 from grupo.evidence.atlas.runs import AtlasRun
 
 DESIGN = SequentialDesign(max_pairs=16, looks=(8, 12, 16), alpha=0.05)
 Runs = Mapping[tuple[str, int], AtlasRun]
+
+
+class Verdict(StrEnum):
+    """The verdict on a comparison."""
+
+    HOLDS = "holds"
+    DOES_NOT_HOLD = "does not hold"
+    UNDECIDED = "not told apart"
+    PENDING = "needs more runs"
 
 
 @dataclass(frozen=True)
@@ -23,7 +39,8 @@ class AtlasComparison:
         direction: 1 if the arm is predicted to have more of the metric, else -1.
         unit: At equal "updates" or equal generated "tokens" the verdict is made; the difference in
             the other unit stands beside it.
-        toy: Key of the claim of `docs/claims.md` that asks the same of a table of logits, or "".
+        method: Key of the method whose central idea the arm has, or "": its claim of
+            `docs/claims.md`, if there is one, asks the same of a table of logits.
     """
 
     family: str
@@ -33,7 +50,7 @@ class AtlasComparison:
     metric: str = "sampled"
     direction: int = 1
     unit: str = "updates"
-    toy: str = ""
+    method: str = ""
 
     @property
     def arms(self) -> tuple[str, str]:
@@ -53,6 +70,14 @@ class AtlasComparison:
         ]
         return [self._difference(*pair, unit) for pair in pairs]
 
+    def verdict(self, runs: Runs, unit: str = "") -> Verdict:
+        """The verdict on the predicted direction, by default in the comparison's own unit."""
+        verdict = self.decision(runs, unit).verdict
+        if verdict in (GREATER, SMALLER):
+            is_predicted = (verdict == GREATER) == (self.direction > 0)
+            return Verdict.HOLDS if is_predicted else Verdict.DOES_NOT_HOLD
+        return Verdict.PENDING if verdict == CONTINUE else Verdict.UNDECIDED
+
     def decision(self, runs: Runs, unit: str = "") -> Decision:
         """The test of the differences at the looks of the design, by default in its own unit."""
         return DESIGN.decide(self.differences(runs, unit or self.unit))
@@ -69,3 +94,13 @@ class AtlasComparison:
     def _difference(self, arm: AtlasRun, baseline: AtlasRun, unit: str) -> float:
         limit = min(arm.end(unit), baseline.end(unit))
         return arm.value(self.metric, unit, limit) - baseline.value(self.metric, unit, limit)
+
+
+def whole_and_half(runs: Runs, arm: str, metric: str) -> list[float]:
+    """The metric after all updates minus that after half of them, for each seed of an arm."""
+    keys = sorted(key for key in runs if key[0] == arm)[: DESIGN.max_pairs]
+    ends = ((runs[key], runs[key].end("updates")) for key in keys)
+    return [
+        run.value(metric, "updates", end) - run.value(metric, "updates", end / 2)
+        for run, end in ends
+    ]

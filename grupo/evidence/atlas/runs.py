@@ -10,8 +10,6 @@ import numpy as np
 
 from grupo.storage.strict_json import from_json, to_json
 
-UNITS = ("updates", "tokens")
-
 
 @dataclass(frozen=True)
 class Point:
@@ -42,7 +40,8 @@ class AtlasRun:
         digest: Digest of the recipe and of the method's code.
         points: The evaluations, in order; the first is before training, the last after it.
         reward: Mean reward of each step.
-        answers: A few prompts with answers: "before", of the first step, and "after", of the last.
+        answers: Of seed 0, a few prompts with answers and rewards: "before", of the first step, and
+            "after", of the last.
     """
 
     arm: str

@@ -44,7 +44,8 @@ def measured_run(arm: str, recipe: Recipe, digest: str, folder: Path) -> AtlasRu
         Point(step * updates, tokens[step], _metrics_of(values)) for step, values in scores
     )
     reward = tuple(round(step["reward/mean"], 4) for step in steps)
-    return AtlasRun(arm, recipe.seed, digest, points, reward, _answers(folder))
+    answers = {} if recipe.seed else _answers(folder)
+    return AtlasRun(arm, recipe.seed, digest, points, reward, answers)
 
 
 def arm_digest(recipe: Recipe) -> str:
@@ -72,5 +73,5 @@ def _answers(folder: Path) -> dict[str, list[list[str]]]:
         name = "before" if step == first else "after" if step == last else ""
         if name and (step, task) not in tasks and len(shown[name]) < SHOWN_ANSWERS:
             tasks.add((step, task))
-            shown[name].append([line["prompt"], line["text"], f"{line['reward']:g}"])
+            shown[name].append([line["prompt"][-1]["content"], line["text"], f"{line['reward']:g}"])
     return shown
