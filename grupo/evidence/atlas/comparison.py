@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from enum import StrEnum
 
 from grupo.compare.sequential_design import (
     CONTINUE,
@@ -12,23 +11,15 @@ from grupo.compare.sequential_design import (
     SequentialDesign,
 )
 from grupo.evidence.atlas.runs import AtlasRun
+from grupo.evidence.claims.comparisons import Verdict
 
 DESIGN = SequentialDesign(max_pairs=16, looks=(8, 12, 16), alpha=0.05)
 Runs = Mapping[tuple[str, int], AtlasRun]
 
 
-class Verdict(StrEnum):
-    """The verdict on a comparison."""
-
-    HOLDS = "holds"
-    DOES_NOT_HOLD = "does not hold"
-    UNDECIDED = "not told apart"
-    PENDING = "needs more runs"
-
-
 @dataclass(frozen=True)
 class AtlasComparison:
-    """What is compared, fixed before the first run.
+    """Two arms, a metric and the predicted direction, fixed before the first run.
 
     Args:
         family: Name of the family of tasks.

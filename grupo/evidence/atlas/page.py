@@ -10,13 +10,14 @@ from grupo.evidence.atlas.comparison import (
     DESIGN,
     AtlasComparison,
     Runs,
-    Verdict,
     whole_and_half,
 )
+from grupo.evidence.claims.comparisons import Verdict
 from grupo.evidence.claims.page_format import method_link
 from grupo.util.statistics import Interval
 
 DECIDED = (Verdict.HOLDS, Verdict.DOES_NOT_HOLD)
+VERDICTS = (*DECIDED, Verdict.UNDECIDED, Verdict.PENDING)
 MAX_ANSWER = 120  # characters of an answer on the page
 HEADER = [
     *("arm", "baseline", "question", "metric", "at equal updates", "at equal tokens"),
@@ -114,7 +115,7 @@ def _introduction(count: int) -> str:
 
 def _summary(comparisons: Sequence[AtlasComparison], runs: Runs) -> str:
     lines = []
-    for verdict in Verdict:
+    for verdict in VERDICTS:
         named = [f"{one.arm} ({one.family})" for one in comparisons if one.verdict(runs) is verdict]
         lines.append(f"* **{verdict}** ({len(named)}): {', '.join(named) or 'none'}\n")
     return "".join(["## Verdicts\n\n", *lines, "\n"])

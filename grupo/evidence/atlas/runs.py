@@ -97,4 +97,5 @@ def append_run(path: Path, run: AtlasRun) -> None:
 
 def _from_data(data: Mapping[str, Any]) -> AtlasRun:
     points = tuple(Point(**point) for point in data["points"])
-    return AtlasRun(**{**data, "points": points, "reward": tuple(data["reward"])})
+    key = data["arm"], data["seed"], data["digest"]
+    return AtlasRun(*key, points, tuple(data["reward"]), data["answers"])

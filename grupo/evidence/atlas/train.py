@@ -35,7 +35,7 @@ def train_run(arm: str, recipe: Recipe, digest: str) -> AtlasRun:
 
 
 def measured_run(arm: str, recipe: Recipe, digest: str, folder: Path) -> AtlasRun:
-    """What the atlas keeps of a finished run in a folder."""
+    """The record of a finished run, read from its folder."""
     steps = read_metrics(folder)
     tokens = [0.0, *accumulate(step["tokens/generated"] for step in steps)]
     updates = recipe.updates_per_step or math.nan

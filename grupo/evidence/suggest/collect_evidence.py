@@ -7,10 +7,11 @@ from pathlib import Path
 from typing import Any
 
 from grupo.catalogue.search import find_entry
-from grupo.evidence.atlas.comparison import Runs, Verdict
+from grupo.evidence.atlas.comparison import Runs
 from grupo.evidence.atlas.runs import read_runs
 from grupo.evidence.atlas.table import COMPARISONS
 from grupo.evidence.claims.claim import Claim
+from grupo.evidence.claims.comparisons import Verdict
 from grupo.evidence.claims.results import Results
 from grupo.evidence.claims.table import ALL_CLAIMS
 from grupo.evidence.claims.verdicts import claim_results, setting_checks

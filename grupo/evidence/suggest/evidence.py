@@ -19,7 +19,7 @@ DOES_NOT_HOLD = ("does not hold", "does not hold, decided once")
 
 @dataclass(frozen=True)
 class AtlasEvidence:
-    """A comparison on a pretrained model that has a verdict, or is not told apart.
+    """A comparison on a pretrained model that has ended.
 
     Args:
         family: Name of the family of tasks.
@@ -28,7 +28,7 @@ class AtlasEvidence:
         is_whole: The arm is the whole method.
         metric: What was measured.
         unit: "updates" or "tokens", of which both arms have the same.
-        verdict: "holds", "does not hold" or "not told apart".
+        verdict: A verdict of `grupo.evidence.claims.comparisons.Verdict`.
         difference: Mean of arm minus baseline.
         low: Lower end of its interval.
         high: Upper end of its interval.

@@ -5,11 +5,12 @@ from dataclasses import replace
 
 import pytest
 
-from grupo.evidence.atlas.comparison import AtlasComparison, Verdict, whole_and_half
+from grupo.evidence.atlas.comparison import AtlasComparison, whole_and_half
 from grupo.evidence.atlas.page import agreement, atlas_page
 from grupo.evidence.atlas.runs import AtlasRun, Point, append_run, read_runs
 from grupo.evidence.atlas.schedule import next_run
 from grupo.evidence.atlas.table import COMPARISONS
+from grupo.evidence.claims.comparisons import Verdict
 from grupo.evidence.claims.table import ALL_CLAIMS
 from grupo.evidence.suggest.collect_evidence import collect_evidence
 from grupo.evidence.suggest.evidence import evidence_from_data
@@ -139,7 +140,8 @@ def test_comparisons_that_ended_are_evidence(tmp_path):
         append_run(tmp_path / "atlas.jsonl", run("sums_1_digit/grpo", seed))
         append_run(tmp_path / "atlas.jsonl", run("sums_1_digit/rloo", seed, (0.1, 0.3, 0.9)))
     (row,) = collect_evidence(tmp_path, ())["rloo"]["atlas"]
-    assert row["is_whole"] and row["verdict"] == "holds" and math.isclose(row["difference"], 0.4)
+    assert (row["is_whole"], row["verdict"]) == (True, "holds")
+    assert math.isclose(row["difference"], 0.4)
 
 
 def test_every_comparison_has_recipes_and_names_a_method():
