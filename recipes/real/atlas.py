@@ -30,6 +30,7 @@ from grupo.algo.minibatches import SingleUpdate, Updates
 from grupo.algo.replay_rules import FillFromBuffer
 from grupo.core.types import Rollout, Task
 from grupo.envs import RewardTerm, SingleTurn
+from grupo.evidence.atlas.comparison import Runs
 from grupo.evidence.atlas.figure import save_curves
 from grupo.evidence.atlas.page import atlas_page
 from grupo.evidence.atlas.runs import append_run, read_runs
@@ -53,7 +54,9 @@ from grupo.methods.online_difficulty_filtering import online_difficulty_filterin
 from grupo.methods.pods import pods
 from grupo.methods.reinforce_pp_baseline import reinforce_pp_baseline
 from grupo.methods.rloo import rloo
+from grupo.methods.sft import sft
 from grupo.methods.w_reinforce import w_reinforce
+from grupo.pipeline import Pipeline, Stage
 from grupo.rewards import FunctionReward
 from grupo.rollouts.curricula import DynamicSampling, ShuffledTasks
 from grupo.rollouts.evaluate import SuccessCriterion
@@ -63,9 +66,11 @@ from grupo.util.importing import load_module_file
 from grupo.util.shares import parse_share
 
 TRAINING = load_module_file(Path(__file__).with_name("training.py"))
+SUM_VARIANTS = load_module_file(Path(__file__).with_name("sum_variants.py"))
 STEPS, PROMPTS, GROUP, LEARNING_RATE = 8, 4, 8, 1e-5
 EVAL_TASKS, ATTEMPTS, MAX_ROUNDS = 32, 3, 3
 MAX_WORDS = 8
+SFT_STEPS, DEMONSTRATIONS = 2, 16
 ONE, FOUR = SingleUpdate(), Updates(minibatches=4)
 GRPO = grpo(group_size=GROUP, kl_coef=0.0)
 
@@ -97,7 +102,23 @@ def with_few_words(recipe: Recipe) -> Recipe:
     return recipe.replace(env=SingleTurn((term, short)), evaluation=evaluation)
 
 
-def arms(model: str = TRAINING.MODEL) -> Mapping[str, Recipe]:
+def sft_then_grpo(recipe: Recipe) -> Pipeline:
+    """Two updates on right answers, the number alone, and GRPO for the rest of the updates."""
+    answers = recipe.replace(
+        method=sft(),
+        tasks=SUM_VARIANTS.WorkedSums(recipe.tasks),
+        max_steps=SFT_STEPS,
+        save_every=SFT_STEPS,
+        prompts_per_step=DEMONSTRATIONS,
+        evaluation=replace(recipe.evaluation, attempts=0, every=0),
+    )
+    rest = STEPS - SFT_STEPS
+    evaluation = replace(recipe.evaluation, every=rest // 2)
+    further = recipe.replace(max_steps=rest, save_every=rest, evaluation=evaluation)
+    return Pipeline((Stage("sft", answers), Stage("grpo", further)))
+
+
+def arms(model: str = TRAINING.MODEL) -> Mapping[str, Recipe | Pipeline]:
     """The recipe of each arm, by family and name."""
     length_penalty = EaseScaledLengthPenalty(0.02, reward_term="lower_case")
     dynamic = DynamicSampling(ShuffledTasks(), MAX_ROUNDS)
@@ -132,7 +153,9 @@ def arms(model: str = TRAINING.MODEL) -> Mapping[str, Recipe]:
         "lower_case, few words/grpo": GRPO,
         "lower_case, few words/gdpo": gdpo(GROUP, reward_terms=("lower_case", "few_words")),
     }
-    return {name: _recipe_of(name, method, model) for name, method in methods.items()}
+    recipes = {name: _recipe_of(name, method, model) for name, method in methods.items()}
+    pipeline = sft_then_grpo(recipes["sums_1_digit/grpo"])
+    return {**recipes, "sums_1_digit/sft, then grpo": pipeline}
 
 
 def _recipe_of(name: str, method: Method, model: str) -> Recipe:
@@ -141,6 +164,11 @@ def _recipe_of(name: str, method: Method, model: str) -> Recipe:
     first, *rest = family.split(", ")
     recipe = family_recipe(TRAINING.FAMILIES[first], model, method.replace(updates=plan))
     return with_few_words(recipe) if rest else recipe
+
+
+def current_runs(file: Path, digests: Mapping[str, str]) -> Runs:
+    """The runs of a file that the arms as they are now have made."""
+    return {k: run for k, run in read_runs(file).items() if run.digest == digests.get(run.arm)}
 
 
 def toy_verdicts(file: Path) -> Mapping[str, str]:
@@ -158,17 +186,16 @@ def main(
 ) -> None:
     """Train runs that comparisons still need, and write the page."""
     file, end = folder / "atlas.jsonl", time.monotonic() + 60 * minutes
-    digests = {name: arm_digest(recipe) for name, recipe in arms().items()}
-    recipes = arms(model)
-    while time.monotonic() < end:
-        current = {k: run for k, run in read_runs(file).items() if run.digest == digests[run.arm]}
-        if not (key := next_run(COMPARISONS, current, parse_share(share))):
-            break
+    digests = {name: arm_digest(training) for name, training in arms().items()}
+    trainings, part = arms(model), parse_share(share)
+    while time.monotonic() < end and (
+        key := next_run(COMPARISONS, current_runs(file, digests), part)
+    ):
         arm, seed = key
-        run = train_run(arm, recipes[arm].replace(seed=seed), digests[arm])
+        run = train_run(arm, trainings[arm], seed, digests[arm])
         append_run(file, run)
         print_line(f"{arm}, seed {seed}: {run.points[-1].metrics}")
-    runs = read_runs(file)
+    runs = current_runs(file, digests)
     toys = toy_verdicts(folder / "claims.jsonl")
     write_atomically(folder / "atlas.md", atlas_page(COMPARISONS, runs, toys))
     save_curves(COMPARISONS, runs, folder / "images" / "atlas.svg")

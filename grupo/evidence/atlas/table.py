@@ -18,6 +18,7 @@ COMPARISONS = (
     ),
     AtlasComparison(S, "grpo, kl_coef 0.04", "grpo", "A KL penalty, which costs.", direction=LESS),
     AtlasComparison(S, "grpo, 4 updates", "grpo", "Four updates from a batch.", unit="tokens"),
+    AtlasComparison(S, "sft, then grpo", "grpo", "Two updates on right answers first."),
     AtlasComparison(
         S, "gspo, 4 updates", "grpo, 4 updates", "A ratio for the whole answer.", method="gspo"
     ),
@@ -71,5 +72,6 @@ COMPARISONS = (
         direction=LESS,
         method="alp",
     ),
+    AtlasComparison(L, "length penalty", "grpo", "What they cost in accuracy.", direction=LESS),
     AtlasComparison(W, "gdpo", "grpo", "Rewards are normalised one by one.", method="gdpo"),
 )

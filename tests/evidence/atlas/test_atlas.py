@@ -10,14 +10,19 @@ from grupo.evidence.atlas.page import agreement, atlas_page
 from grupo.evidence.atlas.runs import AtlasRun, Point, append_run, read_runs
 from grupo.evidence.atlas.schedule import next_run
 from grupo.evidence.atlas.table import COMPARISONS
+from grupo.evidence.atlas.train import train_run, updates_of, with_seed
 from grupo.evidence.claims.comparisons import Verdict
 from grupo.evidence.claims.table import ALL_CLAIMS
 from grupo.evidence.suggest.collect_evidence import collect_evidence
 from grupo.evidence.suggest.evidence import evidence_from_data
+from grupo.pipeline import Pipeline, Stage
+from grupo.recipe import Evaluation
 from grupo.util.errors import ConfigError
 from grupo.util.importing import load_module_file
 from grupo.util.shares import parse_share
+from tests.helpers import training_components
 from tests.helpers.paths import ROOT
+from tests.helpers.training_recipes import base
 
 ONE = AtlasComparison("sums", "rloo", "grpo", "?", method="rloo")
 OTHER = AtlasComparison("sums", "pods", "grpo", "?", unit="tokens")
@@ -153,5 +158,40 @@ def test_every_comparison_has_recipes_and_names_a_method():
     assert sum(one.method in claims for one in COMPARISONS) >= 10
     for one in COMPARISONS:
         arm, baseline = (recipes[name] for name in one.arms)
+        if isinstance(arm, Pipeline):
+            assert arm.stages[-1].recipe.method == baseline.method
+            assert sum(updates_of(stage.recipe) for stage in arm.stages) == updates_of(baseline)
+            continue
         assert arm.method != baseline.method
         assert arm.replace(method=baseline.method) == baseline, "arms differ in the method alone"
+
+
+@pytest.fixture(scope="module")
+def tiny_lm_recipe(tmp_path_factory):
+    """Two steps of a tiny language model, with evaluations before, between and after them."""
+    model = tmp_path_factory.mktemp("atlas") / "model"
+    training_components.save_models(model)
+    return base(str(model)).replace(
+        max_steps=2, save_every=2, evaluation=Evaluation(attempts=2, every=1)
+    )
+
+
+def test_a_run_keeps_evaluations_tokens_and_answers_of_seed_0(tiny_lm_recipe):
+    recipe = tiny_lm_recipe
+    first = train_run("sums/grpo", recipe, 0, "d")
+    second = train_run("sums/grpo", with_seed(recipe, 0), 1, "d")
+    assert (first.seed, second.seed, first.digest) == (0, 1, "d")
+    assert [point.updates for point in first.points] == [0, 1, 2]
+    assert first.points[0].tokens == 0 < first.points[1].tokens < first.points[2].tokens
+    assert {"sampled", "greedy", "answer_tokens"} <= {*first.points[-1].metrics}
+    assert len(first.reward) == 2
+    assert [len(first.answers[name]) for name in ("before", "after")] == [2, 2]
+    assert second.answers == {}
+
+
+def test_the_updates_of_earlier_stages_count(tiny_lm_recipe):
+    recipe = tiny_lm_recipe
+    pipeline = Pipeline((Stage("first", recipe), Stage("second", recipe)))
+    run_of_pipeline = train_run("sums/twice", pipeline, 3, "d")
+    assert [point.updates for point in run_of_pipeline.points] == [2, 3, 4]
+    assert run_of_pipeline.points[0].tokens == 0
