@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from grupo.core.component import to_code
+from grupo.core.message_content import content_text
 from grupo.core.module_code import code_of, module_names
 from grupo.evidence.atlas.runs import AtlasRun, Point
 from grupo.pipeline import Pipeline
@@ -111,4 +112,4 @@ def _answers(folder: Path) -> dict[str, list[list[str]]]:
 
 def _prompt_text(prompt: Any) -> str:
     """A prompt that is text, or the last of its messages."""
-    return prompt if isinstance(prompt, str) else str(prompt[-1]["content"])
+    return prompt if isinstance(prompt, str) else content_text(prompt[-1]["content"])
