@@ -1,1 +1,1 @@
-"""The atlas of claims: the central claim of each method, tested in a small environment."""
+"""The claims: the central claim of each method, tested in a small environment."""

@@ -19,6 +19,7 @@ from grupo.evidence.claims.train import train_arm
 from grupo.evidence.claims.verdicts import decided_comparisons
 from grupo.util.errors import ConfigError
 from grupo.util.exit_codes import error_message
+from grupo.util.shares import parse_share
 
 
 def main(arguments: Sequence[str]) -> None:
@@ -54,11 +55,9 @@ def share_of(comparisons: Sequence[ArmComparison], share: str) -> list[ArmCompar
     Raises:
         ConfigError: The share is no fraction of whole numbers from 0 to 1.
     """
-    number, _, count = share.partition("/")
-    if not (number.isdecimal() and count.isdecimal() and 1 <= int(number) <= int(count)):
-        raise ConfigError(f"--share: {share!r}. Allowed: a part and their number, such as 1/2.")
+    number, count = parse_share(share)
     names = list(dict.fromkeys(comparison.setting.name for comparison in comparisons))
-    chosen = set(names[int(number) - 1 :: int(count)])
+    chosen = set(names[number - 1 :: count])
     return [comparison for comparison in comparisons if comparison.setting.name in chosen]
 
 

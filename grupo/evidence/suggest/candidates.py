@@ -91,6 +91,7 @@ class Candidate:
 
     def to_data(self) -> dict[str, Any]:
         """The candidate as JSON can hold it."""
+        atlas = [vars(one) for one in self.evidence.atlas]
         claim, smoke, bias = (
             None if part is None else vars(part)
             for part in (self.evidence.claim, self.evidence.smoke, self.evidence.bias)
@@ -103,7 +104,7 @@ class Candidate:
             "reasons": [vars(reason) for reason in self.reasons],
             "use": self.entry.use,
             "needs": list(self.needs),
-            "evidence": {"claim": claim, "smoke": smoke, "bias": bias},
+            "evidence": {"atlas": atlas, "claim": claim, "smoke": smoke, "bias": bias},
             "source": vars(source) if source else None,
             "missing": list(self.entry.missing),
         }

@@ -7,11 +7,20 @@ from pathlib import Path
 from typing import Any
 
 from grupo.catalogue.search import find_entry
+from grupo.evidence.atlas.comparison import Runs
+from grupo.evidence.atlas.runs import read_runs
+from grupo.evidence.atlas.table import COMPARISONS
 from grupo.evidence.claims.claim import Claim
+from grupo.evidence.claims.comparisons import Verdict
 from grupo.evidence.claims.results import Results
 from grupo.evidence.claims.table import ALL_CLAIMS
 from grupo.evidence.claims.verdicts import claim_results, setting_checks
-from grupo.evidence.suggest.evidence import BiasEvidence, ClaimEvidence, SmokeEvidence
+from grupo.evidence.suggest.evidence import (
+    AtlasEvidence,
+    BiasEvidence,
+    ClaimEvidence,
+    SmokeEvidence,
+)
 
 METHOD_ROW = re.compile(r"^\| \[[^\]]*\]\(methods/(?P<key>\w+)\.md\) \| (?P<cells>.*) \|$", re.M)
 SIGNIFICANT_DIGITS = 4
@@ -21,7 +30,7 @@ def collect_evidence(docs: Path, claims: Sequence[Claim] = ALL_CLAIMS) -> dict[s
     """The records of all methods with any evidence, by key.
 
     Args:
-        docs: The folder with claims.jsonl, smoke_training.md and bias.md.
+        docs: The folder with atlas.jsonl, claims.jsonl, smoke_training.md and bias.md.
         claims: The claims to include; all by default.
     """
     records: dict[str, dict[str, Any]] = {}
@@ -32,7 +41,33 @@ def collect_evidence(docs: Path, claims: Sequence[Claim] = ALL_CLAIMS) -> dict[s
     ):
         for key, row in evidence:
             records.setdefault(find_entry(key).key, {})[kind] = asdict(row)
+    for key, row in _atlas_rows(read_runs(docs / "atlas.jsonl")):
+        records.setdefault(key, {}).setdefault("atlas", []).append(asdict(row))
     return dict(sorted(records.items()))
+
+
+def _atlas_rows(runs: Runs) -> Iterator[tuple[str, AtlasEvidence]]:
+    """The comparisons of the atlas that ended, by the method that they are about."""
+    for one in COMPARISONS:
+        decision, verdict = one.decision(runs), one.verdict(runs)
+        if one.method and verdict is not Verdict.PENDING:
+            difference = decision.mean_difference
+            yield (
+                one.method,
+                AtlasEvidence(
+                    family=one.family,
+                    arm=one.arm,
+                    baseline=one.baseline,
+                    is_whole=one.arm.partition(",")[0] == one.method,
+                    metric=one.metric,
+                    unit=one.unit,
+                    verdict=str(verdict),
+                    difference=_rounded(difference.value),
+                    low=_rounded(difference.low),
+                    high=_rounded(difference.high),
+                    pairs=decision.pairs,
+                ),
+            )
 
 
 def _claims(claims: Sequence[Claim], results: Results) -> Iterator[tuple[str, ClaimEvidence]]:

@@ -1,7 +1,7 @@
-"""Measurements of each method: claims, smoke training, bias.
+"""Measurements of each method: atlas, claims, smoke training, bias.
 
 The data are in `evidence.json`, which `python -m grupo.evidence.suggest docs` writes from
-docs/claims.jsonl, docs/smoke_training.md and docs/bias.md.
+docs/atlas.jsonl, docs/claims.jsonl, docs/smoke_training.md and docs/bias.md.
 """
 
 from collections.abc import Mapping
@@ -15,6 +15,45 @@ from grupo.storage import strict_json
 FILE = "evidence.json"
 HOLDS = ("holds", "holds, decided once")
 DOES_NOT_HOLD = ("does not hold", "does not hold, decided once")
+
+
+@dataclass(frozen=True)
+class AtlasEvidence:
+    """A comparison on a pretrained model that has ended.
+
+    Args:
+        family: Name of the family of tasks.
+        arm: The method, or the part of it that was compared.
+        baseline: What it was compared with.
+        is_whole: The arm is the whole method.
+        metric: What was measured.
+        unit: "updates" or "tokens", of which both arms have the same.
+        verdict: A verdict of `grupo.evidence.claims.comparisons.Verdict`.
+        difference: Mean of arm minus baseline.
+        low: Lower end of its interval.
+        high: Upper end of its interval.
+        pairs: Pairs of seeds.
+    """
+
+    family: str
+    arm: str
+    baseline: str
+    is_whole: bool
+    metric: str
+    unit: str
+    verdict: str
+    difference: float
+    low: float
+    high: float
+    pairs: int
+
+    def __str__(self) -> str:
+        return (
+            f"on a pretrained model of 135 million parameters, {self.family}: {self.arm} against"
+            f" {self.baseline} at equal {self.unit}, {self.metric} {self.difference:+.3g}"
+            f" [{self.low:+.3g}, {self.high:+.3g}], {self.verdict}, {self.pairs} pairs of seeds"
+            " (docs/atlas.md)"
+        )
 
 
 @dataclass(frozen=True)
@@ -108,19 +147,22 @@ class Evidence:
     """All measurements of one method; None where there is none.
 
     Args:
+        atlas: Comparisons of it, or of parts of it, on a pretrained model.
         claim: The test of its central claim.
         smoke: Its smoke training.
         bias: Its exact bias and variance.
     """
 
+    atlas: tuple[AtlasEvidence, ...] = ()
     claim: ClaimEvidence | None = None
     smoke: SmokeEvidence | None = None
     bias: BiasEvidence | None = None
 
     @property
     def verdict(self) -> str:
-        """The verdict on its central claim; "not tested" without one."""
-        return self.claim.verdict if self.claim else "not tested"
+        """The verdict on the pretrained model, else on its central claim, else "not tested"."""
+        on_model = (one.verdict for one in self.atlas if one.is_whole)
+        return next(on_model, self.claim.verdict if self.claim else "not tested")
 
 
 def find_evidence(key: str) -> Evidence:
@@ -139,5 +181,6 @@ def _all_evidence() -> Mapping[str, Evidence]:
 def evidence_from_data(record: Mapping[str, Any]) -> Evidence:
     """The evidence in a record of the file."""
     kinds = {"claim": ClaimEvidence, "smoke": SmokeEvidence, "bias": BiasEvidence}
-    parts: dict[str, Any] = {name: kinds[name](**values) for name, values in record.items()}
-    return Evidence(**parts)
+    parts: dict[str, Any] = {name: kinds[name](**record[name]) for name in kinds if name in record}
+    atlas = tuple(AtlasEvidence(**values) for values in record.get("atlas", ()))
+    return Evidence(atlas=atlas, **parts)

@@ -74,13 +74,11 @@ def _wrapped(line: str) -> str:
 
 def _describe_evidence(candidate: Candidate) -> Iterator[str]:
     evidence = candidate.evidence
-    if evidence.claim is None:
-        yield "   evidence  none: no claim of this method was tested by a comparison"
-    else:
-        yield f"   evidence  {evidence.claim}"
-    for part in (evidence.smoke, evidence.bias):
-        if part is not None:
-            yield f"             {part}"
+    compared = [*evidence.atlas, *([evidence.claim] if evidence.claim else [])]
+    first = "none: no claim of this method was tested by a comparison"
+    further = [part for part in (evidence.smoke, evidence.bias) if part is not None]
+    for number, part in enumerate([*(compared or [first]), *further]):
+        yield f"             {part}" if number else f"   evidence  {part}"
 
 
 def _method_option(example: str, max_new_tokens: int) -> str:
