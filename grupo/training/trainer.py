@@ -55,7 +55,7 @@ class Trainer:
         self.run_folder = run_folder
         self.lock = lock
         self.callback = callback if learner.ranks.rank == 0 else NullCallback()
-        # `recipe` is that of the steps that follow, `stored_recipe` has those of earlier steps.
+        # the recipe of the steps that follow; `stored_recipe` has the recipes of earlier steps
         self.recipe = learner.recipe
         self.stored_recipe = run_folder.stored_recipe
         self.policy = learner.policy
