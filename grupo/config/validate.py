@@ -23,12 +23,12 @@ from grupo.config.validate_stopping import check_stopping
 from grupo.core.batch import Batch, TaskHistory
 from grupo.core.component import component_fields, is_component, to_code, walk
 from grupo.core.interfaces import StatefulEnv, env_without_placement
+from grupo.core.non_json import describe_non_json
 from grupo.core.requires import merged_provides
 from grupo.core.schedules import Schedule, resolve_schedules
 from grupo.core.serialization import to_data
 from grupo.core.task_validator import RowValidator, TaskValidator
 from grupo.core.types import Task
-from grupo.core.unwritable import describe_unwritable
 from grupo.envs import SingleTurn
 from grupo.envs.games import TextArena
 from grupo.method import Method
@@ -87,7 +87,7 @@ def check_recipe(recipe: Recipe) -> None:
     for _, component in _components(recipe, ""):
         if isinstance(component, SelfChecking):
             component.check()
-    to_data(recipe, on_unwritable=describe_unwritable)  # raises if recipe.json cannot hold it
+    to_data(recipe, on_non_json=describe_non_json)  # raises if recipe.json cannot hold it
 
 
 def check_columns(method: Method, tasks: Sequence[Task]) -> None:

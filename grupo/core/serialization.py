@@ -9,7 +9,7 @@ from typing import Any
 
 from grupo.core.component import component_fields, is_component, to_code
 from grupo.core.field_types import coerce_number, describe_type, is_checkable, matches_type
-from grupo.core.unwritable import OnUnwritable, missing_object, refuse
+from grupo.core.non_json import OnNonJson, missing_object, refuse
 from grupo.util.errors import ConfigError, suggest
 from grupo.util.importing import address_of, import_object
 from grupo.util.in_memory import InMemory, MissingObject
@@ -20,14 +20,14 @@ _JSON_SCALARS = str | int | float | bool | None
 _PLAIN_DATA = list | dict | set | frozenset | bytes | bytearray | complex  # tuples can be written
 
 
-def to_data(value: Any, path: str = "recipe", on_unwritable: OnUnwritable = refuse) -> Any:
+def to_data(value: Any, path: str = "recipe", on_non_json: OnNonJson = refuse) -> Any:
     """A component as JSON data, with classes and functions by their address.
 
     Args:
         value: The component, or a value of one of its fields.
         path: Place of the value in the recipe, for error messages.
-        on_unwritable: Decides about an object that exists only in this process, such as a lambda:
-            `refuse` raises, `describe_unwritable` writes its description.
+        on_non_json: Decides about an object that exists only in this process, such as a lambda:
+            `refuse` raises, `describe_non_json` writes its description.
 
     Raises:
         ConfigError: The value cannot be written, as a list or NaN.
@@ -43,22 +43,22 @@ def to_data(value: Any, path: str = "recipe", on_unwritable: OnUnwritable = refu
     if isinstance(value, _JSON_SCALARS) and not is_component(value):
         return value
     if isinstance(value, tuple):
-        return {"tuple": [to_data(v, f"{path}[{i}]", on_unwritable) for i, v in enumerate(value)]}
+        return {"tuple": [to_data(v, f"{path}[{i}]", on_non_json) for i, v in enumerate(value)]}
     if isinstance(value, dict) and all(isinstance(name, str) for name in value):
         items = value.items()
-        return {"mapping": {k: to_data(v, f"{path}[{k!r}]", on_unwritable) for k, v in items}}
+        return {"mapping": {k: to_data(v, f"{path}[{k!r}]", on_non_json) for k, v in items}}
     if isinstance(value, Path):
         return {"path": str(value)}
     if isinstance(value, _PLAIN_DATA):
-        raise _unwritable(value, path)
+        raise _non_json(value, path)
     try:
         address = _address(value, path)
     except ConfigError as error:
-        return on_unwritable(value, path, error)
+        return on_non_json(value, path, error)
     if not is_component(value):
         return {"function": address}
     data = {
-        name: to_data(v, f"{path}.{name}", on_unwritable)
+        name: to_data(v, f"{path}.{name}", on_non_json)
         for name, v in component_fields(value).items()
     }
     if "component" in data:
@@ -97,10 +97,10 @@ def _address(value: Any, path: str) -> str:
         return address_of(type(value), path)
     if callable(value):
         return address_of(value, path)
-    raise _unwritable(value, path)
+    raise _non_json(value, path)
 
 
-def _unwritable(value: object, path: str) -> ConfigError:
+def _non_json(value: object, path: str) -> ConfigError:
     return ConfigError(
         f"{path}: {value!r} is a {type(value).__name__}, which recipe.json cannot hold."
         " Allowed: numbers, strings, tuples, mappings, paths, components, functions."

@@ -26,7 +26,7 @@ from grupo.training.callbacks import Callback
 from grupo.util.exit_codes import EXIT_FAILED, CommandError
 from grupo.util.rng import derive_key
 
-COLLECTION_FILE = "tasks.jsonl"
+ROWS_FILE = "tasks.jsonl"
 ROLLOUTS_AT_ONCE = 512  # rollouts that are sampled concurrently; a larger group is sampled alone
 
 
@@ -36,8 +36,8 @@ class SampledGroups:
 
     Args:
         groups: A group for each task.
-        generated: Number of generated tokens by role, also of rollouts that the sampler dropped and
-            of responses that a turn strategy sampled and did not return.
+        generated: Number of generated tokens by role. Rollouts that the sampler dropped count, and
+            so do responses that a turn strategy sampled and did not return.
         read: Number of read tokens by role.
         usage: External usage, such as calls of a judge, and the counts that the turn strategy adds
             to it, by name.
@@ -75,9 +75,9 @@ class NothingCollectedError(CommandError):
     exit_code = EXIT_FAILED
 
 
-def sample_collection(
+def sample_task_groups(
     recipe: Recipe,
-    attempts: int,
+    rollouts_per_task: int,
     max_tasks: int,
     callback: Callback,
     ranks: Ranks,
@@ -87,16 +87,19 @@ def sample_collection(
 
     Args:
         recipe: The recipe.
-        attempts: Number of sampled rollouts per task, if `sampler` is None.
+        rollouts_per_task: Size of a group if `sampler` is None. For a sampler without a fixed size
+            of groups, the size by which the number of tasks at once is chosen.
         max_tasks: Number of the first tasks that are used; 0 uses all tasks.
         callback: Receives a message about prompts that are too long.
         ranks: The processes that share the rollouts. Every rank returns the groups of all tasks.
         sampler: Generates the group of a task. None generates independent rollouts.
     """
     recipe = with_tool_formats(recipe)
-    sampler = sampler or GroupSampler(attempts, WithRejected(recipe.evaluation.turn_strategy))
+    sampler = sampler or GroupSampler(
+        rollouts_per_task, WithRejected(recipe.evaluation.turn_strategy)
+    )
     group_size = sampler.group_size if isinstance(sampler, FixedGroupSize) else 0
-    tasks_at_once = max(1, ROLLOUTS_AT_ONCE // (group_size or attempts))
+    tasks_at_once = max(1, ROLLOUTS_AT_ONCE // (group_size or rollouts_per_task))
     groups: list[Group] = []
     generated, read, usage = Counter[str](), Counter[str](), Counter[str]()
     with sampling_inputs(recipe, max_tasks, callback, ranks) as inputs:
@@ -104,7 +107,7 @@ def sample_collection(
             with generation_only():  # no update follows: the engine keeps nothing for one
                 actor = inputs.policy.actor(derive_key(recipe.seed, "collect", first))
             tasks = inputs.tasks[first : first + tasks_at_once]
-            tasks = [replace(task, group_size=0) for task in tasks]  # 0: that of the sampler
+            tasks = [replace(task, group_size=0) for task in tasks]  # 0: the sampler's own size
             with count_external_usage() as own_usage:
                 groups += sample_groups(actor, recipe.env, tasks, sampler, ranks)
             own_counts = [actor.generated_tokens, actor.read_tokens, own_usage]
@@ -116,7 +119,7 @@ def sample_collection(
     return SampledGroups(groups, dict(generated), dict(read), dict(usage))
 
 
-def write_collection(
+def write_rows(
     folder: Path,
     recipe: Recipe,
     sampled_groups: SampledGroups,
@@ -152,12 +155,11 @@ def write_collection(
         "usage": sampled_groups.usage,
         "seconds": round(seconds, 2),
     }
-    with data_file_with_summary(folder / COLLECTION_FILE, summary) as path:
+    with data_file_with_summary(folder / ROWS_FILE, summary) as path:
         path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
     usage_text = "".join(f", {name} {n:g}" for name, n in sampled_groups.usage.items())
     callback.on_message(
-        f"{len(lines)} rows of {len(groups)} tasks were collected{usage_text}:"
-        f" {folder / COLLECTION_FILE}"
+        f"{len(lines)} rows of {len(groups)} tasks were collected{usage_text}: {folder / ROWS_FILE}"
     )
 
 

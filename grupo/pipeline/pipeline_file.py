@@ -3,8 +3,8 @@
 from pathlib import Path
 
 from grupo.core.component import to_code
+from grupo.core.non_json import describe_non_json
 from grupo.core.serialization import from_data, objects_in_memory, to_data
-from grupo.core.unwritable import describe_unwritable
 from grupo.pipeline.pipeline import Pipeline
 from grupo.storage.pipeline_dirs import PIPELINE_FILE, pipeline_json, read_pipeline_data
 from grupo.util.errors import ConfigError
@@ -12,7 +12,7 @@ from grupo.util.errors import ConfigError
 
 def pipeline_text(pipeline: Pipeline) -> str:
     """The text of the file. A file with any other text counts as edited."""
-    return pipeline_json(to_data(pipeline, "pipeline", on_unwritable=describe_unwritable))
+    return pipeline_json(to_data(pipeline, "pipeline", on_non_json=describe_non_json))
 
 
 def read_pipeline(root: Path) -> Pipeline:

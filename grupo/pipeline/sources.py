@@ -8,7 +8,7 @@ from typing import Any, Protocol, runtime_checkable
 from grupo.core.component import component, component_fields, is_component, walk
 from grupo.core.ranges import NonNegativeInt
 from grupo.core.types import Task
-from grupo.pipeline.collect import COLLECTION_FILE
+from grupo.pipeline.collect import ROWS_FILE
 from grupo.pipeline.survey import SURVEY_FILE
 from grupo.recipe import Recipe
 from grupo.tasks import Columns, DatasetTasks, EvalShare, Selected
@@ -66,7 +66,7 @@ class CollectedTasks:
 
     @property
     def expected_output_name(self) -> str:
-        return COLLECTION_FILE
+        return ROWS_FILE
 
     @property
     def allowed(self) -> str:

@@ -12,9 +12,9 @@ from grupo.distributed.base import Ranks
 from grupo.distributed.exchange import broadcast_from_rank_0
 from grupo.distributed.phase import Phase
 from grupo.pipeline.collect import (
-    COLLECTION_FILE,
-    sample_collection,
-    write_collection,
+    ROWS_FILE,
+    sample_task_groups,
+    write_rows,
 )
 from grupo.pipeline.conditions import StageCondition
 from grupo.pipeline.export import EXPORT_FOLDER, write_stage_model
@@ -204,16 +204,16 @@ class CollectStage:
 
     @property
     def output_name(self) -> str:
-        return COLLECTION_FILE
+        return ROWS_FILE
 
     def run(self, folder: Path, recipe: Recipe, callback: Callback, ranks: Ranks) -> None:
         started_at = perf_counter()
-        sampled_groups = sample_collection(
+        sampled_groups = sample_task_groups(
             recipe, self.attempts, self.count, callback, ranks, self.sampler
         )
         if ranks.rank == 0:  # the pipeline lets the other ranks wait for rank 0 after `run`
             seconds = perf_counter() - started_at
-            write_collection(folder, recipe, sampled_groups, self.rows, callback, seconds=seconds)
+            write_rows(folder, recipe, sampled_groups, self.rows, callback, seconds=seconds)
 
 
 @component

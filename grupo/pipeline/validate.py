@@ -8,12 +8,12 @@ from grupo.config.validate import check_recipe
 from grupo.config.validate_tasks import load_tasks
 from grupo.core.aux_heads import ReadsHeads
 from grupo.core.component import to_code, walk
+from grupo.core.non_json import describe_non_json
 from grupo.core.serialization import to_data
 from grupo.core.types import Task
-from grupo.core.unwritable import describe_unwritable
 from grupo.models.causal_lm import CausalLM
 from grupo.models.model_size import read_parameter_shapes
-from grupo.pipeline.collect import COLLECTION_FILE
+from grupo.pipeline.collect import ROWS_FILE
 from grupo.pipeline.export import stages_used_as_rewards
 from grupo.pipeline.merge import WeightMerge, check_same_shapes
 from grupo.pipeline.pipeline import (
@@ -51,7 +51,7 @@ def check_pipeline(pipeline: Pipeline) -> None:
     for index in range(len(pipeline.stages)):
         _check_condition(pipeline, index, has_held_out_tasks)
     to_data(
-        pipeline, "pipeline", on_unwritable=describe_unwritable
+        pipeline, "pipeline", on_non_json=describe_non_json
     )  # raises for values that no file can hold
 
 
@@ -60,7 +60,7 @@ def _check_read_heads(stage: PipelineStage) -> None:
 
     Such a stage has the weights of a model, without the heads that a run trains beside it.
     """
-    if stage.output_name in (COLLECTION_FILE, SURVEY_FILE):
+    if stage.output_name in (ROWS_FILE, SURVEY_FILE):
         strategy = stage.recipe.evaluation.turn_strategy
         for part in walk(strategy):
             if isinstance(part, ReadsHeads) and part.read_heads:

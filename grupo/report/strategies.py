@@ -14,7 +14,7 @@ def strategy_table(comparison: StrategyComparison) -> Table:
 
     A star marks results that no cheaper result reaches: the frontier of accuracy over tokens.
     """
-    baselines = (comparison.greedy, *comparison.votes, *comparison.likeliest)
+    baselines = (comparison.greedy, *comparison.votes, *comparison.best_of_n)
     best = {result.name for result in frontier((*comparison.strategies, *baselines))}
     table = Table(title=_title(comparison), title_style="")
     table.add_column("strategy", overflow="fold")
@@ -61,7 +61,7 @@ def _against_self_consistency(result: StrategyResult, equal: AtEqualTokens) -> s
     }[equal.verdict]
     return (
         f"{result.name}: {verdict} with {tokens} ({equal.attempts:.3g} attempts,"
-        f" {_percent(equal.baseline)}): {_points(equal.difference)}"
+        f" {_percent(equal.self_consistency)}): {_points(equal.difference)}"
     )
 
 

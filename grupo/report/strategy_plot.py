@@ -29,7 +29,7 @@ def draw_frontier(comparison: StrategyComparison, file: Path) -> Path:
     fig = figure(7, 4.2)
     axes = fig.subplots()
     _draw_curve(axes, comparison.votes, BLUE, "self-consistency: Vote(n)")
-    _draw_curve(axes, comparison.likeliest, GREEN, "best of n by log-probability")
+    _draw_curve(axes, comparison.best_of_n, GREEN, "best of n by log-probability")
     _draw_points(axes, (comparison.greedy, *comparison.strategies))
     axes.set_xscale("log", base=2)
     axes.set(xlabel="tokens per answer, generated and read", ylabel="fraction solved")

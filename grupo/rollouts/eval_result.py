@@ -52,7 +52,7 @@ class EvalResult:
         num_read_tokens: Number of prompt tokens computed for all attempts, see `Actor.read_tokens`.
             The attempts at one task share one computation of its prompt. With several ranks, the
             number may be larger, because each rank computes shared prefixes of prompts for itself.
-        num_answers: Number of attempts, the greedy ones included.
+        num_attempts: Number of attempts, the greedy ones included.
         first_error: Error of the first failed rollout; "" if no rollout failed.
         demonstration_scores: Scores of held-out demonstrations; None if the evaluation has none.
     """
@@ -63,7 +63,7 @@ class EvalResult:
     num_failed: int = 0
     num_generated_actions: int = 0
     num_read_tokens: int = 0
-    num_answers: int = 0
+    num_attempts: int = 0
     first_error: str = ""
     demonstration_scores: DemonstrationScores | None = None
 
@@ -71,7 +71,7 @@ class EvalResult:
     def tokens_per_answer(self) -> dict[str, float]:
         """Mean numbers of generated and read tokens of an attempt; {} if there were no attempts."""
         totals = {"generated": self.num_generated_actions, "read": self.num_read_tokens}
-        count = self.num_answers
+        count = self.num_attempts
         return {name: total / count for name, total in totals.items()} if count else {}
 
     def to_data(self) -> dict[str, Any]:
@@ -85,7 +85,7 @@ class EvalResult:
         values = {name: score.value for name, score in scores.items()}
         intervals = {name: [score.low, score.high] for name, score in scores.items()}
         values |= self.demonstration_scores.to_data() if self.demonstration_scores else {}
-        tokens = {"tokens_per_answer": self.tokens_per_answer} if self.num_answers else {}
+        tokens = {"tokens_per_answer": self.tokens_per_answer} if self.num_attempts else {}
         return {**values, "intervals": intervals, "failed": self.num_failed, **tokens}
 
     def __str__(self) -> str:

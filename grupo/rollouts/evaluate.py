@@ -41,9 +41,9 @@ class SuccessCriterion:
     """A rollout solves its task if a reward term, without its weight, is at least `min_reward`.
 
     Args:
-        reward_term: Name of the reward term; "total" or "" for the weighted sum of all terms. In a
-            run, `with_default_reward_term` first replaces "" by the first reward term of the
-            environment, if the environment has one.
+        reward_term: Name of the reward term; "total" is the weighted sum of all terms. A run
+            replaces the default "" by the first reward term of the environment
+            (`with_default_reward_term`). Where nothing replaced it, "" means "total".
         min_reward: Smallest value with which a rollout solves its task.
     """
 
@@ -139,7 +139,7 @@ def scores_of_groups(
         num_failed=len(errors),
         num_generated_actions=num_generated_actions,
         num_read_tokens=num_read_tokens,
-        num_answers=len(all_rollouts),
+        num_attempts=len(all_rollouts),
         first_error=errors[0] if errors else "",
     )
 

@@ -19,7 +19,7 @@ from grupo.rollouts.strategy_attempts import (
     attempt_tasks,
 )
 from grupo.rollouts.strategy_results import AtEqualTokens, StrategyComparison, StrategyResult
-from grupo.rollouts.vote_curve import AccuracyByAttempts, likeliest_curve, vote_curve
+from grupo.rollouts.vote_curve import AccuracyByAttempts, best_of_n_curve, vote_curve
 from grupo.util.statistics import bootstrap_mean
 
 # Largest number of attempts with which self-consistency is measured, unless `attempts_per_task` is
@@ -39,13 +39,14 @@ def compare_strategies(
     extract: Extractor,
     key: int,
     progress: AttemptProgress = NoProgress(),
-    attempt: Callable[..., StrategyAttempts] = attempt_tasks,
+    make_attempts: Callable[..., StrategyAttempts] = attempt_tasks,
 ) -> StrategyComparison:
     """Attempt all tasks with every strategy and with the baselines.
 
-    The baselines use n single attempts per task. n is chosen so that they cost as many tokens as
-    one attempt of the most expensive strategy. n is at most `MAX_BASELINE_ATTEMPTS`, but never less
-    than `attempts_per_task`.
+    The baselines are the greedy answer, and self-consistency and best-of-n over n attempts with
+    `single_response` per task. n is chosen so that they cost as many tokens as one attempt of the
+    most expensive strategy. n is at most `MAX_BASELINE_ATTEMPTS`, but never less than
+    `attempts_per_task`.
 
     Args:
         policy: Generates the rollouts.
@@ -57,56 +58,65 @@ def compare_strategies(
         extract: Finds the answers that self-consistency counts.
         key: Key from which the random streams are derived.
         progress: Receives a call for each answer.
-        attempt: Makes the attempts. Pass another function with the arguments of `attempt_tasks` to
-            cache the attempts on disk.
+        make_attempts: Makes the attempts. Another function with the arguments of `attempt_tasks`
+            may cache the attempts on disk.
     """
-    attempt = partial(attempt, policy, env, tasks, key=key, progress=progress)
-    curve = partial(vote_curve, success=success, extract=extract)
-    greedy = attempt(single_response, attempt_indices=range(1), top_k=1, name=GREEDY)
-    single, by_strategy = _attempt_strategies(attempt, strategies, attempts_per_task, curve)
-    vote_accuracy = curve(single)
-    is_single = {name: strategy is single_response for name, strategy in strategies.items()}
-    # the attempts of `single_response` are in `single`: their errors must not be counted twice
-    not_single = [attempts for name, attempts in by_strategy.items() if not is_single[name]]
+    attempts_with = partial(make_attempts, policy, env, tasks, key=key, progress=progress)
+    vote_curve_of = partial(vote_curve, success=success, extract=extract)
+    greedy = attempts_with(single_response, attempt_indices=range(1), top_k=1, name=GREEDY)
+    baseline_attempts, by_strategy = _attempt_strategies(
+        attempts_with, strategies, attempts_per_task, vote_curve_of
+    )
+    vote_accuracy = vote_curve_of(baseline_attempts)
+    is_single_response = {
+        name: strategy is single_response for name, strategy in strategies.items()
+    }
+    # those of `single_response` are in `baseline_attempts`: no error is counted twice
+    other_attempts = [
+        attempts for name, attempts in by_strategy.items() if not is_single_response[name]
+    ]
     return StrategyComparison(
-        strategies=_results_of_strategies(by_strategy, success, vote_accuracy, is_single),
+        strategies=_results_of_strategies(by_strategy, success, vote_accuracy, is_single_response),
         greedy=_result_of_attempts(GREEDY, greedy, greedy.solved(success).mean(0)),
         votes=_results_of_curve("Vote({n})", vote_accuracy),
-        likeliest=_results_of_curve("BestOf({n})", likeliest_curve(single, success)),
+        best_of_n=_results_of_curve("BestOf({n})", best_of_n_curve(baseline_attempts, success)),
         num_tasks=len(tasks),
         attempts_per_task=attempts_per_task,
-        errors=tuple(e for x in (greedy, single, *not_single) for e in x.errors),
+        errors=tuple(e for x in (greedy, baseline_attempts, *other_attempts) for e in x.errors),
     )
 
 
 def _attempt_strategies(
-    attempt: Callable[..., StrategyAttempts],
+    attempts_with: Callable[..., StrategyAttempts],
     strategies: Mapping[str, TurnStrategy],
     attempts_per_task: int,
-    curve: Callable[[StrategyAttempts], AccuracyByAttempts],
+    vote_curve_of: Callable[[StrategyAttempts], AccuracyByAttempts],
 ) -> tuple[StrategyAttempts, dict[str, StrategyAttempts]]:
-    """The single attempts of the baselines, and the attempts of each strategy by its name.
+    """The attempts of the baselines, and those of each strategy by its name.
 
     Args:
-        attempt: Makes attempts with a strategy.
+        attempts_with: Makes attempts with a strategy.
         strategies: The strategies by name.
         attempts_per_task: Number of attempts of each strategy at each task.
-        curve: Accuracy of self-consistency with single attempts, by their number.
+        vote_curve_of: Returns the accuracy of self-consistency over attempts, by their number.
     """
-    single = attempt(single_response, attempt_indices=range(attempts_per_task), name=SINGLE)
+    baseline_attempts = attempts_with(
+        single_response, attempt_indices=range(attempts_per_task), name=SINGLE
+    )
     by_strategy = {
-        name: single
+        name: baseline_attempts
         if strategy is single_response
-        else attempt(strategy, attempt_indices=range(attempts_per_task), name=name)
+        else attempts_with(strategy, attempt_indices=range(attempts_per_task), name=name)
         for name, strategy in strategies.items()
     }
-    needed = _attempts_needed(curve(single), by_strategy.values())
+    needed = _attempts_needed(vote_curve_of(baseline_attempts), by_strategy.values())
     if needed > attempts_per_task:
-        # `+` makes a new object, so that an entry in `by_strategy` has no further attempts
-        single = single + attempt(
+        # `by_strategy` may hold the same object. `+` makes a new one, so that its strategy keeps
+        # its `attempts_per_task` attempts.
+        baseline_attempts = baseline_attempts + attempts_with(
             single_response, attempt_indices=range(attempts_per_task, needed), name=SINGLE
         )
-    return single, by_strategy
+    return baseline_attempts, by_strategy
 
 
 def _attempts_needed(
@@ -126,7 +136,7 @@ def _results_of_strategies(
     attempts_by_strategy: Mapping[str, StrategyAttempts],
     success: Callable[[Rollout], bool],
     vote_accuracy: AccuracyByAttempts,
-    is_single: Mapping[str, bool],
+    is_single_response: Mapping[str, bool],
 ) -> tuple[StrategyResult, ...]:
     """The result of each strategy, with its differences to the first one and to self-consistency.
 
@@ -134,20 +144,20 @@ def _results_of_strategies(
         attempts_by_strategy: The attempts of each strategy, by its name.
         success: Decides whether a rollout solves its task.
         vote_accuracy: Accuracy of self-consistency by its number of attempts.
-        is_single: Whether a strategy is `single_response`, by its name.
+        is_single_response: Whether a strategy is `single_response`, by its name.
     """
     accuracies = {  # by strategy: one accuracy per task
         name: attempts.solved(success).mean(0) for name, attempts in attempts_by_strategy.items()
     }
-    first = next(iter(accuracies))
+    first_name = next(iter(accuracies))
     return tuple(
         _compared_result(
             name,
             attempts,
             accuracies[name],
             vote_accuracy,
-            None if name == first else accuracies[first],
-            is_single=is_single[name],
+            None if name == first_name else accuracies[first_name],
+            is_single_response=is_single_response[name],
         )
         for name, attempts in attempts_by_strategy.items()
     )
@@ -158,25 +168,25 @@ def _compared_result(
     attempts: StrategyAttempts,
     accuracies: np.ndarray,
     vote_accuracy: AccuracyByAttempts,
-    first: np.ndarray | None,
+    first_accuracies: np.ndarray | None,
     *,
-    is_single: bool,
+    is_single_response: bool,
 ) -> StrategyResult:
-    """The result of a strategy, with its paired differences to `first` and to self-consistency.
+    """The result of a strategy, with its paired differences to the first and to self-consistency.
 
-    `accuracies` and `first` have one value per task.
+    `accuracies` and `first_accuracies` have one value per task.
     """
     result = _result_of_attempts(name, attempts, accuracies)
-    difference = None if first is None else bootstrap_mean(accuracies - first)
-    if is_single:
+    difference = None if first_accuracies is None else bootstrap_mean(accuracies - first_accuracies)
+    if is_single_response:
         return replace(result, difference_to_first=difference)
     num_attempts = vote_accuracy.attempts_costing(result.all_tokens)
-    baseline = vote_accuracy.accuracies_at(num_attempts)
+    self_consistency = vote_accuracy.accuracies_at(num_attempts)
     equal = AtEqualTokens(
         attempts=min(max(num_attempts, 1.0), vote_accuracy.max_attempts),
         is_clamped=not 1 <= round(num_attempts, 6) <= vote_accuracy.max_attempts,
-        baseline=float(baseline.mean()),
-        difference=bootstrap_mean(accuracies - baseline),
+        self_consistency=float(self_consistency.mean()),
+        difference=bootstrap_mean(accuracies - self_consistency),
     )
     return replace(result, difference_to_first=difference, at_equal_tokens=equal)
 

@@ -19,13 +19,13 @@ class AtEqualTokens:
         is_clamped: True if the strategy costs fewer tokens than one attempt, or more than the
             largest measured number of attempts. The strategy is then compared with one attempt, or
             with the largest number.
-        baseline: Accuracy of self-consistency.
+        self_consistency: Accuracy of self-consistency.
         difference: Accuracy of the strategy minus that of self-consistency, paired by task.
     """
 
     attempts: float
     is_clamped: bool
-    baseline: float
+    self_consistency: float
     difference: Interval
 
     @property
@@ -36,11 +36,11 @@ class AtEqualTokens:
         return "above" if self.difference.low > 0 else "no difference shown"
 
     def to_data(self) -> dict[str, Any]:
-        """The comparison by name."""
+        """The comparison as JSON data."""
         return {
             "attempts": self.attempts,
             "is_clamped": self.is_clamped,
-            "self_consistency": self.baseline,
+            "self_consistency": self.self_consistency,
             "difference": vars(self.difference),
             "verdict": self.verdict,
         }
@@ -53,7 +53,8 @@ class StrategyResult:
     Args:
         name: The strategy as the user spells it.
         accuracy: Fraction of attempts that solve their task, with its interval over tasks.
-        tokens: Generated and read tokens per answer, by name.
+        tokens: Mean tokens of an answer, `generated` and `read`. The answer of a baseline of n
+            attempts takes all n.
         details: Tokens by role, the counts that the strategy reports (such as calls of another
             model, or how often each option was chosen), seconds per answer and failed attempts.
             {} for self-consistency and best-of-n, which are computed from the attempts of
@@ -77,7 +78,7 @@ class StrategyResult:
         return sum(self.tokens.values())
 
     def to_data(self) -> dict[str, Any]:
-        """The result by name."""
+        """The result as JSON data."""
         data = {
             "name": self.name,
             "solved": self.accuracy.value,
@@ -100,7 +101,7 @@ class StrategyComparison:
         strategies: The strategies in the order in which they were given.
         greedy: The greedy answer.
         votes: Self-consistency by the number of attempts: 1, 2, 4, …
-        likeliest: Best-of-n by mean log-probability, by the number of attempts, as in `votes`.
+        best_of_n: Best-of-n by mean log-probability, by the number of attempts, as in `votes`.
         num_tasks: Number of tasks.
         attempts_per_task: Number of attempts of each strategy at each task.
         errors: Errors of attempts that could not be scored.
@@ -109,14 +110,14 @@ class StrategyComparison:
     strategies: tuple[StrategyResult, ...]
     greedy: StrategyResult
     votes: tuple[StrategyResult, ...]
-    likeliest: tuple[StrategyResult, ...]
+    best_of_n: tuple[StrategyResult, ...]
     num_tasks: int
     attempts_per_task: int
     errors: tuple[str, ...] = ()
 
     def to_data(self) -> dict[str, Any]:
         """The comparison as JSON data."""
-        baselines = (self.greedy, *self.votes, *self.likeliest)
+        baselines = (self.greedy, *self.votes, *self.best_of_n)
         return {
             "tasks": self.num_tasks,
             "attempts": self.attempts_per_task,

@@ -85,7 +85,7 @@ def vote_curve(
     )
 
 
-def likeliest_curve(
+def best_of_n_curve(
     attempts: StrategyAttempts, success: Callable[[Rollout], bool]
 ) -> AccuracyByAttempts:
     """The curve of `BestOf(n, Likeliest())`, computed from independent single attempts."""

@@ -31,7 +31,7 @@ from grupo.training.collect.collected_groups import CollectedGroups
 from grupo.training.collect.generation import StepGenerator
 from grupo.training.evaluation import evaluate_held_out
 from grupo.training.ranks import shard_policy, use_same_inference_servers
-from grupo.training.resume.state import AUX_HEAD_OPTIMIZER, OPTIMIZER, initial_state
+from grupo.training.resume.state import AUX_HEAD_OPTIMIZER, POLICY_OPTIMIZER, initial_state
 from grupo.training.resume.step_durations import StepDurations, UnrecordedDurations
 from grupo.training.stopping import kl_for_early_stopping
 from grupo.training.update import metrics
@@ -76,8 +76,8 @@ class Learner:
         recipe_of_step: Returns the recipe of a step, by its index from 0; by default `recipe`.
             A resumed run may repeat steps from before its recipe was changed. Such a step reads
             its learning rates, the progress of schedules, `max_steps` and `early_stopping` from its
-            own recipe, and all other fields from `recipe`. This is safe, because a resume that
-            changes one of those is refused if the change would alter the result of a step.
+            own recipe, and every other field from `recipe`. Those other fields differ at most in
+            ways that alter no result: a resume with any other change is refused.
         segments: The storage for the rollouts of the replay buffer; by default memory.
         step_durations: The seconds of each step. A step that is repeated after a resume keeps the
             seconds of its first execution, so that schedules and the end of the run stay the same.
@@ -164,14 +164,14 @@ class Learner:
         )
         step_metrics |= update_metrics | replay_metrics
         step_metrics |= metrics.time_metrics(self.stopwatch, step_metrics)
-        step_metrics["lr"] = learning_rates[OPTIMIZER]
+        step_metrics["lr"] = learning_rates[POLICY_OPTIMIZER]
         step_metrics["staleness"] = metrics.mean_staleness(collected, step)
         step_metrics |= metrics.usage_metrics(generated_step.external_usage)
         step_metrics["microbatch_tokens"] = float(self.policy.tokens_per_microbatch)
         # times differ between ranks, and schedules and controllers may read them
         step_metrics = broadcast_from_rank_0(self.ranks, step_metrics, Phase.STEP_ENDED)
         kl = kl_for_early_stopping(self.recipe_of_step(step).early_stopping, step_metrics)
-        # The resolved method has no controllers, which name the metrics that the history keeps.
+        # not the resolved method: the controllers name the metrics that the history keeps
         self.state.record_step(collected.sampled_groups, step_metrics, recipe.method, kl)
         kill_point("step/recorded")
         return TrainStepResult(collected, batch, step_metrics, signals, tuple(self.step_messages))
@@ -232,18 +232,20 @@ class Learner:
         resolved_method, stale_correction, *rates = values
         if recipe.max_staleness:
             resolved_method = with_stale_correction(resolved_method, stale_correction)
-        return resolved_method, dict(zip((OPTIMIZER, AUX_HEAD_OPTIMIZER), rates, strict=True))
+        return resolved_method, dict(
+            zip((POLICY_OPTIMIZER, AUX_HEAD_OPTIMIZER), rates, strict=True)
+        )
 
     def _generate_step(self, resolved_method: Method) -> GeneratedStep:
         """Return the groups of this step, generated now or during the updates of earlier steps."""
         history = self.state.history
-        initial = GenerationState(history.num_tasks_drawn, self.state.unfinished_groups)
+        start = GenerationState(history.num_tasks_drawn, self.state.unfinished_groups)
         generator, step = self.step_generator, self.state.step
         if not self.steps_ahead:
-            return generator.generate_now(resolved_method, history, initial, step, self.stopwatch)
+            return generator.generate_now(resolved_method, history, start, step, self.stopwatch)
         end = min(step + self.steps_ahead + 1, self.recipe_of_step(step).max_steps)
         return generator.take_generated_step(
-            resolved_method, history, initial, range(step, end), self.stopwatch
+            resolved_method, history, start, range(step, end), self.stopwatch
         )
 
     def _batch_builder(self, resolved_method: Method) -> BatchBuilder:

@@ -18,7 +18,7 @@ from grupo.evidence.claims.paired_table import paired_table
 from grupo.evidence.claims.tiny_lm import mean_terms, trained
 from grupo.methods.sft import sft
 from grupo.pipeline import run_pipeline
-from grupo.pipeline.collect import COLLECTION_FILE
+from grupo.pipeline.collect import ROWS_FILE
 from grupo.rollouts.evaluate import HasActor
 from grupo.tasks import DatasetTasks
 from grupo.training.resume.load_run import load_policy
@@ -45,7 +45,7 @@ def main() -> None:
         for seed in seeds:
             chosen = pipeline(model, corpus, seed)
             root = run_pipeline(chosen, folder / f"seed{seed}")
-            pairs = DatasetTasks(str(root / "by_context" / COLLECTION_FILE))
+            pairs = DatasetTasks(str(root / "by_context" / ROWS_FILE))
             control = chosen.stages[1].recipe.replace(method=sft("chosen"), tasks=pairs)
             policies = {
                 "start": start,

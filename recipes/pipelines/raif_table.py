@@ -21,7 +21,7 @@ from grupo.evidence.claims.paired_table import paired_table
 from grupo.evidence.claims.tiny_lm import mean_terms
 from grupo.method import Method
 from grupo.pipeline import Pipeline, run_pipeline
-from grupo.pipeline.collect import COLLECTION_FILE
+from grupo.pipeline.collect import ROWS_FILE
 from grupo.recipe import Recipe
 from grupo.tasks import DatasetTasks
 from grupo.training.learner import Learner
@@ -69,7 +69,7 @@ def main() -> None:
         model = str(save_model(Path(name)))
         reference = Pipeline(pipeline(model).stages[:1])
         root = run_pipeline(reference, Path(name) / "run")
-        tasks = DatasetTasks(str(root / "reference" / COLLECTION_FILE))
+        tasks = DatasetTasks(str(root / "reference" / ROWS_FILE))
         assert all(REFERENCE in task.columns for task in tasks.load())
         recipe = base_recipe(model).replace(tasks=tasks, eval_tasks=0)
         start = recipe.policy.build()

@@ -102,7 +102,7 @@ def compared(name: str, model: str, folder: Path) -> StrategyComparison:
         success=family.success,
         extract=vote_extractor(strategies.values(), family.env),
         key=0,
-        attempt=KeptAttempts(folder / name),
+        make_attempts=KeptAttempts(folder / name),
     )
 
 

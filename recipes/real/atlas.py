@@ -36,7 +36,6 @@ from grupo.evidence.atlas.page import atlas_page
 from grupo.evidence.atlas.runs import append_run, read_runs
 from grupo.evidence.atlas.schedule import next_run
 from grupo.evidence.atlas.table import COMPARISONS
-from grupo.evidence.atlas.train import arm_digest, train_run
 from grupo.evidence.claims.results import Results
 from grupo.evidence.claims.table import ALL_CLAIMS
 from grupo.evidence.claims.verdicts import claim_results, setting_checks
@@ -66,6 +65,7 @@ from grupo.util.importing import load_module_file
 from grupo.util.shares import parse_share
 
 TRAINING = load_module_file(Path(__file__).with_name("training.py"))
+ATLAS_RUN = load_module_file(Path(__file__).with_name("atlas_run.py"))
 SUM_VARIANTS = load_module_file(Path(__file__).with_name("sum_variants.py"))
 STEPS, PROMPTS, GROUP, LEARNING_RATE = 8, 4, 8, 1e-5
 EVAL_TASKS, ATTEMPTS, MAX_ROUNDS = 32, 3, 3
@@ -186,13 +186,13 @@ def main(
 ) -> None:
     """Train runs that comparisons still need, and write the page."""
     file, end = folder / "atlas.jsonl", time.monotonic() + 60 * minutes
-    digests = {name: arm_digest(training) for name, training in arms().items()}
+    digests = {name: ATLAS_RUN.arm_digest(training) for name, training in arms().items()}
     trainings, part = arms(model), parse_share(share)
     while time.monotonic() < end and (
         key := next_run(COMPARISONS, current_runs(file, digests), part)
     ):
         arm, seed = key
-        run = train_run(arm, trainings[arm], seed, digests[arm])
+        run = ATLAS_RUN.train_run(arm, trainings[arm], seed, digests[arm])
         append_run(file, run)
         print_line(f"{arm}, seed {seed}: {run.points[-1].metrics}")
     runs = current_runs(file, digests)

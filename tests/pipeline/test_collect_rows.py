@@ -8,7 +8,7 @@ from grupo.core.component import component
 from grupo.core.types import Response, Rollout
 from grupo.distributed.base import SINGLE_RANK
 from grupo.pipeline import best_against_worst
-from grupo.pipeline.collect import sample_collection
+from grupo.pipeline.collect import sample_task_groups
 from grupo.rollouts.samplers import GroupSampler
 from grupo.rollouts.samplers.wrapper import SamplerWrapper
 from grupo.training.callbacks import NullCallback
@@ -54,7 +54,7 @@ def test_an_answer_without_a_character_is_no_part_of_a_pair(blank):
 
 def test_tokens_of_rollouts_that_the_sampler_drops_are_counted(model):
     def collected(sampler):
-        return sample_collection(short(model), 4, 5, NullCallback(), SINGLE_RANK, sampler)
+        return sample_task_groups(short(model), 4, 5, NullCallback(), SINGLE_RANK, sampler)
 
     whole, first = collected(GroupSampler(4)), collected(FirstRollout(GroupSampler(4)))
     lengths = [[rollout.length for rollout in group.rollouts] for group in whole.groups]
@@ -68,5 +68,5 @@ def test_the_group_size_of_the_sampler_bounds_the_rollouts_that_are_sampled_at_o
     monkeypatch.setattr("grupo.pipeline.collect.ROLLOUTS_AT_ONCE", 8)
     COUNTS.clear()
     sampler = CountGroupsAtOnce(GroupSampler(4))
-    sample_collection(short(model), 1, 5, NullCallback(), SINGLE_RANK, sampler)
+    sample_task_groups(short(model), 1, 5, NullCallback(), SINGLE_RANK, sampler)
     assert max(COUNTS) == 8 // 4

@@ -23,7 +23,7 @@ from grupo.pipeline import (
     answers_against_rejected,
     run_pipeline,
 )
-from grupo.pipeline.collect import COLLECTION_FILE, WithRejected, sample_collection
+from grupo.pipeline.collect import ROWS_FILE, WithRejected, sample_task_groups
 from grupo.pipeline.load import load_pipeline_file
 from grupo.pipeline.validate import check_pipeline
 from grupo.rollouts.samplers import GroupSampler
@@ -121,7 +121,7 @@ def test_all_attempts_and_their_votes_are_in_the_ledger(model):
 
     def collected(attempts, strategy):
         stage = CollectStage("c", recipe, attempts, 3, answers, strategy=strategy)
-        return sample_collection(stage.recipe, attempts, 3, NullCallback(), SINGLE_RANK)
+        return sample_task_groups(stage.recipe, attempts, 3, NullCallback(), SINGLE_RANK)
 
     one, four = collected(1, None), collected(1, Vote(4, first_letter))
     longest = recipe.policy.max_new_tokens
@@ -139,10 +139,8 @@ def test_a_model_is_trained_on_the_answers_of_a_vote(model, tmp_path):
     imitation = recipe.replace(method=sft(), tasks=tasks, eval_tasks=0, max_steps=6)
     voted = CollectStage("voted", recipe, 1, rows=answers, strategy=Vote(4, first_letter))
     root = run_pipeline(Pipeline((voted, Stage("sft", imitation))), tmp_path / "run")
-    rows = [
-        json.loads(line) for line in (root / "voted" / COLLECTION_FILE).read_text().splitlines()
-    ]
-    groups = sample_collection(voted.recipe, 1, 0, NullCallback(), SINGLE_RANK).groups
+    rows = [json.loads(line) for line in (root / "voted" / ROWS_FILE).read_text().splitlines()]
+    groups = sample_task_groups(voted.recipe, 1, 0, NullCallback(), SINGLE_RANK).groups
     assert [(row["prompt"], row["completion"]) for row in rows] == [
         (group.task.prompt, group.rollouts[0].text) for group in groups
     ]

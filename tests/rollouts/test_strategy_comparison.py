@@ -17,7 +17,7 @@ from grupo.rollouts.samplers.pruning import QUALITY_HEAD
 from grupo.rollouts.strategy_attempts import StrategyAttempts, attempt_tasks
 from grupo.rollouts.strategy_comparison import compare_strategies
 from grupo.rollouts.turns import BestOf, Revised, Vote
-from grupo.rollouts.vote_curve import likeliest_curve, vote_curve
+from grupo.rollouts.vote_curve import best_of_n_curve, vote_curve
 from grupo.toy.quickstart import RECIPE
 from grupo.util.errors import ConfigError
 from tests.helpers import tiny_lm
@@ -59,7 +59,7 @@ def test_attempts_without_an_answer_do_not_vote():
 
 
 def test_the_likeliest_of_all_attempts_is_the_shortest():
-    curve = likeliest_curve(attempts_with("b", "aaa", "aa"), is_b)
+    curve = best_of_n_curve(attempts_with("b", "aaa", "aa"), is_b)
     assert curve.accuracies[:, 0].tolist() == pytest.approx([1 / 3, 2 / 3, 1])
 
 
@@ -143,7 +143,7 @@ def test_a_comparison_pairs_strategies_by_task(policy):
         vote.accuracy.value - single.accuracy.value
     )
     equal = revised.at_equal_tokens
-    assert equal.difference.value == pytest.approx(revised.accuracy.value - equal.baseline)
+    assert equal.difference.value == pytest.approx(revised.accuracy.value - equal.self_consistency)
     tokens = comparison.votes[0].tokens
     spent = tokens["read"] + equal.attempts * tokens["generated"]
     assert equal.is_clamped or spent == pytest.approx(revised.all_tokens, rel=0.2)

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from grupo.core.types import Group, Rollout, Task
-from grupo.training.collect.collected_groups import with_extensions
+from grupo.training.collect.collected_groups import extend_groups
 
 SUM, RIDDLE = Task("sum", "1 + 1"), Task("riddle", "Why?")
 
@@ -20,17 +20,17 @@ def rewards(groups: list[Group]) -> list[list[float]]:
 
 def test_an_extension_is_added_to_the_group_of_its_task():
     earlier = [group(SUM, 1), group(RIDDLE, 0)]
-    extended = with_extensions(earlier, [group(RIDDLE, 0.5, 0.25, extends_group=True)])
+    extended = extend_groups(earlier, [group(RIDDLE, 0.5, 0.25, extends_group=True)])
     assert rewards(extended) == [[1], [0, 0.5, 0.25]]
     assert rewards(earlier) == [[1], [0]]
 
 
 def test_other_groups_of_the_round_and_extensions_without_a_group_are_left_out():
     added = [group(SUM, 0.5), group(RIDDLE, 0.25, extends_group=True)]
-    assert rewards(with_extensions([group(SUM, 1)], added)) == [[1]]
+    assert rewards(extend_groups([group(SUM, 1)], added)) == [[1]]
 
 
 def test_of_two_groups_of_a_task_the_last_one_is_extended_and_the_first_one_is_unchanged():
     earlier = [group(SUM, 1), group(SUM, 0)]
-    extended = with_extensions(earlier, [group(SUM, 0.5, extends_group=True)])
+    extended = extend_groups(earlier, [group(SUM, 0.5, extends_group=True)])
     assert rewards(extended) == [[1], [0, 0.5]]

@@ -6,9 +6,9 @@ import json
 import pytest
 
 from grupo.core.component import component
+from grupo.core.non_json import describe_non_json, missing_object
 from grupo.core.ranges import PositiveFloat
 from grupo.core.serialization import from_data, holds_descriptions, objects_in_memory, to_data
-from grupo.core.unwritable import describe_unwritable, missing_object
 from grupo.util.errors import ConfigError
 from grupo.util.in_memory import InMemory, MissingObject
 
@@ -42,7 +42,7 @@ def local_function():
 
 
 def written(value):
-    return json.loads(json.dumps(to_data(Scale(value), on_unwritable=describe_unwritable)))
+    return json.loads(json.dumps(to_data(Scale(value), on_non_json=describe_non_json)))
 
 
 def script_function(name="reward"):
@@ -113,7 +113,7 @@ def test_components_of_a_class_without_an_address_are_written_as_their_code():
 
 def test_a_recipe_that_was_read_is_written_as_before():
     data = written(script_function())
-    assert to_data(from_data(data), on_unwritable=describe_unwritable) == data
+    assert to_data(from_data(data), on_non_json=describe_non_json) == data
 
 
 def test_objects_in_memory_are_found_with_their_place():
@@ -138,7 +138,7 @@ def test_without_leave_objects_in_memory_are_refused_with_their_place(value):
 @pytest.mark.parametrize("value", [[1], {1}, b"bytes"])
 def test_plain_data_that_a_tuple_can_hold_is_refused_rather_than_described(value):
     with pytest.raises(ConfigError, match=r"recipe\.function: .* which recipe.json cannot hold"):
-        to_data(Scale(value), on_unwritable=describe_unwritable)
+        to_data(Scale(value), on_non_json=describe_non_json)
 
 
 @pytest.mark.parametrize(

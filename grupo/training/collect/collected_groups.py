@@ -51,7 +51,7 @@ class CollectedGroups:
 
 
 @dataclass
-class Collection:
+class GroupsSoFar:
     """The groups of all sampling rounds of a step so far.
 
     In a later round, a curriculum may draw a task again and set `Task.extends_group`. The new group
@@ -59,15 +59,15 @@ class Collection:
 
     Args:
         sampled: The groups whose generation has ended.
-        without_failed_rollouts: The sampled groups without their failed rollouts; empty groups are
-            dropped.
-        kept: The groups that the filter selected among those of `without_failed_rollouts`.
+        usable: The sampled groups without their failed rollouts; groups of which nothing remains
+            are dropped.
+        kept: The usable groups that the filter selected.
         rank_of_rollout: The rank that generated each rollout, by `Rollout.index`.
         unfinished: The groups that the next step continues.
     """
 
     sampled: list[Group] = field(default_factory=list)
-    without_failed_rollouts: list[Group] = field(default_factory=list)
+    usable: list[Group] = field(default_factory=list)
     kept: list[Group] = field(default_factory=list)
     rank_of_rollout: list[int] = field(default_factory=list)
     unfinished: list[GroupInProgress] = field(default_factory=list)
@@ -90,38 +90,36 @@ class Collection:
         sampled = index_rollouts([*ended.values()], len(self.rank_of_rollout))
         for i, group in zip(ended, sampled, strict=True):
             self.rank_of_rollout += [i % num_ranks] * len(group.rollouts)
-        without_failed_rollouts = [
+        usable = [
             remaining for group in sampled if (remaining := drop_failed_rollouts(group)).rollouts
         ]
-        new_groups = _without_extensions(without_failed_rollouts)
-        self.sampled = [*with_extensions(self.sampled, sampled), *_without_extensions(sampled)]
-        self.without_failed_rollouts = [
-            *with_extensions(self.without_failed_rollouts, without_failed_rollouts),
+        new_groups = _new_groups(usable)
+        self.sampled = [*extend_groups(self.sampled, sampled), *_new_groups(sampled)]
+        self.usable = [
+            *extend_groups(self.usable, usable),
             *new_groups,
         ]
         # Extensions are not filtered: the filter has decided about the groups that they extend.
         self.kept = [
-            *with_extensions(self.kept, without_failed_rollouts),
+            *extend_groups(self.kept, usable),
             *group_filter(new_groups),
         ]
-        # This step trains on an extended group without waiting for an unfinished extension. The
-        # next step continues the extension as a separate group.
+        # An extension may be unfinished. This step then trains on the earlier group alone, and the
+        # next step continues the extension as a group of its own.
         self.unfinished += [
             replace(group, task=replace(group.task, extends_group=False))
             for group in unfinished.values()
         ]
 
-    def result(self, group_filter: Filter, max_kept: int) -> CollectedGroups:
+    def result(self, group_filter: Filter, *, max_kept: int) -> CollectedGroups:
         """Return the groups of the step; the step trains on at most `max_kept` groups."""
         # a `StepFilter` may now add groups; it sees all groups of the step
-        kept = tuple(
-            select_groups_of_step(group_filter, self.kept, self.without_failed_rollouts, max_kept)
-        )
+        kept = tuple(select_groups_of_step(group_filter, self.kept, self.usable, max_kept))
         rank_of_rollout = tuple(self.rank_of_rollout)
         return CollectedGroups(tuple(self.sampled), kept, rank_of_rollout, tuple(self.unfinished))
 
 
-def with_extensions(groups: Sequence[Group], groups_of_round: Sequence[Group]) -> list[Group]:
+def extend_groups(groups: Sequence[Group], groups_of_round: Sequence[Group]) -> list[Group]:
     """Return the groups of earlier sampling rounds, each with the rollouts of its extensions.
 
     An extension whose task has no group in `groups` is dropped. If its task has several groups, the
@@ -140,7 +138,7 @@ def with_extensions(groups: Sequence[Group], groups_of_round: Sequence[Group]) -
     return extended
 
 
-def _without_extensions(groups_of_round: Sequence[Group]) -> list[Group]:
+def _new_groups(groups_of_round: Sequence[Group]) -> list[Group]:
     """Return the groups that do not extend a group of an earlier sampling round."""
     return [group for group in groups_of_round if not group.task.extends_group]
 

@@ -22,7 +22,7 @@ from grupo.rollouts.curricula import CurriculumRequest
 from grupo.rollouts.history import History
 from grupo.rollouts.samplers import Sampler
 from grupo.storage.fault_injection import kill_point
-from grupo.training.collect.collected_groups import CollectedGroups, Collection
+from grupo.training.collect.collected_groups import CollectedGroups, GroupsSoFar
 from grupo.training.collect.sampling_round import SamplingRound
 from grupo.training.collect.unfinished_exchange import exchange_unfinished_groups
 from grupo.training.collect.unfinished_groups import GroupInProgress, RolloutTokenLimit
@@ -53,8 +53,8 @@ async def collect_groups(
         history: The record of earlier groups, which this function changes: it counts the new tasks
             in `history.num_tasks_drawn` and removes the unfinished rollouts of drawn tasks.
         num_groups: Number of new groups that the first round requests. A later round requests this
-            number minus all groups that are kept or unfinished by then, the continued ones
-            included, or 0 if these are more.
+            number minus the groups that are kept or unfinished so far, but at least 0. Groups that
+            are continued from earlier steps count, too.
         seed: Seed of the curriculum. With a token limit, the random numbers of a group are derived
             from this seed, from the group's label and from the step. Without one, they are those of
             `actor`.
@@ -64,14 +64,14 @@ async def collect_groups(
         unfinished_groups: Groups of earlier steps, which this step continues.
     """
     opened_env = open_env(env)
-    collection = Collection()
+    groups_so_far = GroupsSoFar()
     groups_to_generate = list(unfinished_groups)
     # Without a token limit, no group is continued later, and nothing reads its first step.
     step = token_limit.step if token_limit else 0
     for round_index in count():
-        num_missing = max(0, num_groups - len(collection.kept) - len(collection.unfinished))
-        groups_so_far = tuple(collection.without_failed_rollouts)
-        request = CurriculumRequest(tasks, history, num_missing, seed, round_index, groups_so_far)
+        num_missing = max(0, num_groups - len(groups_so_far.kept) - len(groups_so_far.unfinished))
+        usable = tuple(groups_so_far.usable)
+        request = CurriculumRequest(tasks, history, num_missing, seed, round_index, usable)
         groups_to_generate += _draw_groups(method, request, step)
         if not groups_to_generate:
             break
@@ -81,18 +81,19 @@ async def collect_groups(
         )
         ended, unfinished = _exchange_outcomes(ranks, own_outcomes, groups_to_generate, token_limit)
         kill_point("step/generated")
-        collection.add(ended, unfinished, ranks.size, method.filter)
+        groups_so_far.add(ended, unfinished, ranks.size, method.filter)
         kill_point("step/filtered")
         groups_to_generate = []
-    if collection.unfinished and isinstance(opened_env, ClosableSessions):
+    if groups_so_far.unfinished and isinstance(opened_env, ClosableSessions):
         opened_env.close()  # unfinished groups have open sessions; the next step opens new ones
-    return collection.result(method.filter, num_groups + len(unfinished_groups))
+    return groups_so_far.result(method.filter, max_kept=num_groups + len(unfinished_groups))
 
 
 def _draw_groups(method: Method, request: CurriculumRequest, step: int) -> list[GroupInProgress]:
     """Draw tasks with the curriculum, and return a group without rollouts for each task.
 
-    The history counts each task that neither continues rollouts nor extends a group.
+    The history counts the tasks for which the curriculum set neither `unfinished_rollouts` nor
+    `extends_group`.
     """
     history = request.history
     drawn_tasks = method.curriculum(request)

@@ -80,7 +80,7 @@ def restore_state(state: State, checkpoint: Checkpoint) -> None:
     state.history = History.from_data(
         data["history"],
         tensors["history"],
-        # the components; a checkpoint holds only their states
+        # the statistics come from the recipe; a checkpoint holds only their states
         state.history.statistics_by_task.statistics,
         state.history.statistics_by_source.statistics,
     )
@@ -125,7 +125,7 @@ def _write_unfinished_groups(state: State, data: Sequence[Any]) -> None:
     state.unfinished_groups = restore_groups(data, state.tasks)
 
 
-# all plain data of a checkpoint except the history
+# all plain data of a checkpoint except the history and the step, which it stores itself
 DATA_FIELDS: Mapping[str, DataField] = {
     **_attributes("eval_scores", "generated_tokens", "failed_rollouts", "total_seconds"),
     **_attributes("training_seconds", "metric_totals", "sampler_logp_diff"),

@@ -25,7 +25,7 @@ from grupo.training.resume.step_durations import StepDurations, UnrecordedDurati
 from grupo.training.stopping import StopInputs
 
 # the name of each optimizer is also the name of its file in a checkpoint
-OPTIMIZER = "optimizer"
+POLICY_OPTIMIZER = "optimizer"
 AUX_HEAD_OPTIMIZER = "aux_head_optimizer"
 
 
@@ -74,10 +74,9 @@ class State:
         self.generated_tokens = 0
         self.failed_rollouts = 0
         # A resumed run repeats the steps after its checkpoint. Each of the two durations counts a
-        # repeated step once. `total_seconds` is for the summary. It sums the steps and evaluations
-        # whose results the run keeps, hence the repetition. `training_seconds` sums the steps
-        # alone. It decides about schedules and the end of the run, which a resume must not change,
-        # hence the first execution counts.
+        # repeated step once. `total_seconds`, for the summary, counts the second execution, whose
+        # results the run keeps; it also has the evaluations. `training_seconds` counts the first
+        # execution, because schedules and the end of the run, which read it, stay as they were.
         self.total_seconds = 0.0
         self.training_seconds = 0.0
         # sums over the run of the `tokens/`, `time/` and `usage/` metrics, by name
@@ -207,7 +206,7 @@ def initial_state(
     method, requires = recipe.method, recipe.method.requires
     heads = policy.attach_heads(requires.heads)
     aux_models = policy.attach_aux_models(requires.all_signals, method.reference, recipe.aux_models)
-    optimizers = {OPTIMIZER: recipe.optimizer(policy.parameters(), policy.embeddings())}
+    optimizers = {POLICY_OPTIMIZER: recipe.optimizer(policy.parameters(), policy.embeddings())}
     if requires.heads:
         optimizers[AUX_HEAD_OPTIMIZER] = recipe.aux_head_optimizer(head_parameters(heads))
     return State(

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from grupo.core.component import component, component_fields, is_component, to_code, walk
+from grupo.core.non_json import describe_non_json
 from grupo.core.serialization import from_data, to_data
-from grupo.core.unwritable import describe_unwritable
 from grupo.models.gguf.cache import gguf_digest, is_gguf
 from grupo.recipe import Recipe
 from grupo.util.errors import ConfigError
@@ -111,12 +111,12 @@ class StoredRecipe:
         return next(recipes, self.recipe)
 
     def extended(self, recipe: Recipe, step: int, *, run_had_ended: bool) -> "StoredRecipe":
-        """The contents after an extension of the run, with this recipe among the earlier ones.
+        """The contents after an extension: `recipe` is current, `self.recipe` the last earlier one.
 
         Args:
             recipe: The recipe of the steps that follow.
-            step: Number of steps done. If a checkpoint is damaged, it may be lower than the step of
-                an earlier extension.
+            step: Number of steps done. After a damaged checkpoint it may be lower than at an
+                earlier extension, whose `replaced_at_step` is then lowered to it.
             run_had_ended: Whether the run had ended at this step.
         """
         earlier_recipes = (
@@ -150,7 +150,7 @@ class StoredRecipe:
     @cached_property
     def _data(self) -> dict[str, Any]:
         recipes = self.all_recipes
-        recipe, *others = (to_data(recipe, on_unwritable=describe_unwritable) for recipe in recipes)
+        recipe, *others = (to_data(recipe, on_non_json=describe_non_json) for recipe in recipes)
         pairs = zip(self.earlier_recipes, others, strict=True)
         earlier_recipes = [{**vars(earlier), "recipe": data} for earlier, data in pairs]
         model_files = {file.path: file.sha256 for file in self.model_files}
@@ -189,7 +189,12 @@ def _recipe(data: Any) -> Recipe:
 
 
 def _read_data(path: Path) -> dict[str, Any]:
-    """The data of the file; raises `ConfigError` if it cannot be read, was edited or damaged."""
+    """The data of the file.
+
+    Raises:
+        FileNotFoundError: There is no file.
+        ConfigError: The file cannot be read, was edited or damaged.
+    """
     try:
         text = read_limited(path)
     except FileNotFoundError:

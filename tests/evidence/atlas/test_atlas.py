@@ -10,7 +10,6 @@ from grupo.evidence.atlas.page import agreement, atlas_page
 from grupo.evidence.atlas.runs import AtlasRun, Point, append_run, read_runs
 from grupo.evidence.atlas.schedule import next_run
 from grupo.evidence.atlas.table import COMPARISONS
-from grupo.evidence.atlas.train import train_run, updates_of, with_seed
 from grupo.evidence.claims.comparisons import Verdict
 from grupo.evidence.claims.table import ALL_CLAIMS
 from grupo.evidence.suggest.collect_evidence import collect_evidence
@@ -24,6 +23,8 @@ from tests.helpers import training_components
 from tests.helpers.paths import ROOT
 from tests.helpers.training_recipes import base
 
+ATLAS_RUN = load_module_file(ROOT / "recipes" / "real" / "atlas_run.py")
+train_run, updates_of, with_seed = ATLAS_RUN.train_run, ATLAS_RUN.updates_of, ATLAS_RUN.with_seed
 ONE = AtlasComparison("sums", "rloo", "grpo", "?", method="rloo")
 OTHER = AtlasComparison("sums", "pods", "grpo", "?", unit="tokens")
 LAST = AtlasComparison("words", "rloo", "grpo", "?")

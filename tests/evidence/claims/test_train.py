@@ -23,7 +23,7 @@ from grupo.rollouts.replay_buffer import ReplayBuffer
 from grupo.rollouts.statistic_store import StatisticStore
 from grupo.training.collect.collected_groups import CollectedGroups
 from grupo.training.learner import Learner
-from grupo.training.resume.state import AUX_HEAD_OPTIMIZER, OPTIMIZER, State
+from grupo.training.resume.state import AUX_HEAD_OPTIMIZER, POLICY_OPTIMIZER, State
 from grupo.training.update.records import ActionSignals
 from grupo.util.errors import ConfigError
 from grupo.util.rng import make_rng
@@ -79,7 +79,7 @@ def learner_of(run: TabularRun) -> Learner:
         seed=run.seed,
     )
     learner.aux_models = AuxModels({"ref": run.reference})
-    optimizers = {OPTIMIZER: Adam()(policy.parameters())}
+    optimizers = {POLICY_OPTIMIZER: Adam()(policy.parameters())}
     if run.method.requires.heads:
         optimizers[AUX_HEAD_OPTIMIZER] = Adam()(list(policy.heads.parameters()))
     statistics = run.method.requires.task_statistics
@@ -119,7 +119,7 @@ def test_a_step_changes_the_weights_as_the_learner_does(setting, method):
     run = TabularRun(setting, Arm(method), seed=3)
     learner = learner_of(run)
     sampled, kept = run.sampled_and_kept_groups(run.method)
-    rates = {OPTIMIZER: setting.learning_rate, AUX_HEAD_OPTIMIZER: HEAD_LEARNING_RATE}
+    rates = {POLICY_OPTIMIZER: setting.learning_rate, AUX_HEAD_OPTIMIZER: HEAD_LEARNING_RATE}
     batch_builder = learner._batch_builder(run.method)
     batch = batch_builder(CollectedGroups(tuple(sampled), tuple(kept)))
     update = learner._updater()

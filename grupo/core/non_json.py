@@ -67,7 +67,7 @@ def _make_in_file(name: str) -> str:
     return f"write a function at the top level of a file that uses the {name}, and import it"
 
 
-OnUnwritable = Callable[[object, str, ConfigError], Any]
+OnNonJson = Callable[[object, str, ConfigError], Any]
 
 
 def refuse(value: object, path: str, error: ConfigError) -> Any:
@@ -75,7 +75,7 @@ def refuse(value: object, path: str, error: ConfigError) -> Any:
     raise error
 
 
-def describe_unwritable(value: object, path: str, error: ConfigError) -> dict[str, str]:
+def describe_non_json(value: object, path: str, error: ConfigError) -> dict[str, str]:
     """The object's place in `recipe.json`: a description and what to do."""
     missing = missing_object(value)
     return {"in_memory": missing.description, "remedy": missing.remedy}
