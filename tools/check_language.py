@@ -29,6 +29,8 @@ OTHER_WORDS = {
     "of_rank_0": "broadcast_from_rank_0",
     "lost_ranks_named": "convert_to_rank_lost_error",
     "moved_token": "uncached_token",
+    "EnvWithLosses": "EnvWithLostReplies",
+    "RecipeFile": "StoredRecipe",
 }
 FIRST_WORDS = re.compile(
     r"(what|whom?|whoever|that|those|it|they|all (of|that|who)|every(body|thing)|nobody)\b", re.I

@@ -52,7 +52,7 @@ class Presence:
         self.patience = patience
         self.lost_after = lost_after
         self.stores: dict[Channel, Store] = {"update": connect(), "generate": connect()}
-        self.num_meetings: dict[Channel, int] = {"update": 0, "generate": 0}
+        self.num_barriers: dict[Channel, int] = {"update": 0, "generate": 0}
         self.step = 0  # that this rank works on, from 1; 0 before the first
         self.report_file: Path | None = None
         self.place = {"host": socket.gethostname(), "pid": os.getpid()}
@@ -63,25 +63,25 @@ class Presence:
         self.thread = Thread(target=self._beat_until_ended, name="heartbeat", daemon=True)
         self.thread.start()
 
-    def meet(self, phase: Phase, channel: Channel) -> None:
+    def wait_at_barrier(self, phase: Phase, channel: Channel) -> None:
         """Wait until every rank has reached this call.
 
         Raises:
             RankLostError: A rank is lost, or did not reach it in time; the message names it.
         """
         try:
-            self._meet(self.stores[channel], phase, channel)
+            self._wait_at_barrier(self.stores[channel], phase, channel)
         except DistError as error:
             raise RankLostError(f"'{phase}': {STORE_LOST}") from error
 
-    def _meet(self, store: Store, phase: Phase, channel: Channel) -> None:
-        number = self.num_meetings[channel] = self.num_meetings[channel] + 1
+    def _wait_at_barrier(self, store: Store, phase: Phase, channel: Channel) -> None:
+        number = self.num_barriers[channel] = self.num_barriers[channel] + 1
         arrival = json.dumps({"phase": phase, "number": number, "time": time.time()})
         store.set(f"{channel}/rank/{self.rank}", arrival)
         all_arrived = f"{channel}/all/{number}"
         if store.add(f"{channel}/count/{number}", 1) == self.size:
             store.set(all_arrived, "1")
-            for name in ("count", "all"):  # all ranks have left the meeting before
+            for name in ("count", "all"):  # all ranks have left the barrier before
                 store.delete_key(f"{channel}/{name}/{number - 1}")
         begun_at = time.monotonic()
         waited = 0.0
@@ -176,7 +176,7 @@ class Presence:
                 return
             try:
                 self._beat()
-            except DistError:  # the process of the store has ended: `meet` says so
+            except DistError:  # the process of the store has ended: `wait_at_barrier` says so
                 return
 
 

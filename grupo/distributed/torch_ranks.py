@@ -118,7 +118,7 @@ class TorchRanks:
     @contextmanager
     def _collective(self, phase: Phase, channel: Channel) -> Generator[None]:
         """Wait for all ranks first: a missing one is named, and the collective does not hang."""
-        self.presence.meet(phase, channel)
+        self.presence.wait_at_barrier(phase, channel)
         try:
             yield
         except RuntimeError as error:

@@ -29,6 +29,7 @@ def check(*folders):
         ("self.blame = 1", "the name 'blame' says no noun"),
         ("class Action: ...", "the name 'Action' is 'Response' in the glossary"),
         ("def f(stop_gradient): ...", "the name 'stop_gradient' is 'surrogate_gradient' in"),
+        ("class RecipeFile: ...", "the name 'RecipeFile' is 'StoredRecipe' in the glossary"),
         ("async def single_action(): ...", "the name 'single_action' is 'single_response' in"),
         ('"""What a policy generates."""', "the docstring begins with 'What'"),
         ('def f():\n    """Those of a group."""', "the docstring begins with 'Those'"),
