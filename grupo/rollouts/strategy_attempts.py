@@ -50,15 +50,15 @@ class StrategyAttempts:
 
     Args:
         rollouts: For each attempt, the scored rollout of each task.
-        generated: Number of generated tokens by role, of all attempts.
-        read: Number of read tokens by role, of all attempts.
+        generated_by_role: Number of generated tokens by role, of all attempts.
+        read_by_role: Number of read tokens by role, of all attempts.
         usage: Calls of other models and counts of choices within the strategy, by name.
         seconds: Time of generation and scoring.
     """
 
     rollouts: tuple[tuple[Rollout, ...], ...]
-    generated: Mapping[str, int]
-    read: Mapping[str, int]
+    generated_by_role: Mapping[str, int]
+    read_by_role: Mapping[str, int]
     usage: Mapping[str, float]
     seconds: float
 
@@ -68,9 +68,12 @@ class StrategyAttempts:
         return sum(map(len, self.rollouts))
 
     @property
-    def tokens_per_attempt(self) -> dict[str, float]:
+    def mean_tokens_by_kind(self) -> dict[str, float]:
         """Mean number of tokens of an attempt: `generated` and `read`."""
-        totals = {"generated": sum(self.generated.values()), "read": sum(self.read.values())}
+        totals = {
+            "generated": sum(self.generated_by_role.values()),
+            "read": sum(self.read_by_role.values()),
+        }
         return {name: total / self.num_attempts for name, total in totals.items()}
 
     @property
@@ -88,8 +91,8 @@ class StrategyAttempts:
     def __add__(self, other: "StrategyAttempts") -> "StrategyAttempts":
         return StrategyAttempts(
             (*self.rollouts, *other.rollouts),
-            dict(Counter(self.generated) + Counter(other.generated)),
-            dict(Counter(self.read) + Counter(other.read)),
+            dict(Counter(self.generated_by_role) + Counter(other.generated_by_role)),
+            dict(Counter(self.read_by_role) + Counter(other.read_by_role)),
             dict(Counter(self.usage) + Counter(other.usage)),
             self.seconds + other.seconds,
         )

@@ -43,9 +43,9 @@ def compare_strategies(
 ) -> StrategyComparison:
     """Attempt all tasks with every strategy and with the baselines.
 
-    The baselines are the greedy answer, and self-consistency and best-of-n over n attempts with
-    `single_response` per task. n is chosen so that they cost as many tokens as one attempt of the
-    most expensive strategy. n is at most `MAX_BASELINE_ATTEMPTS`, but never less than
+    The baselines are the greedy answer, self-consistency and best-of-n. The last two are computed
+    from attempts with `single_response`. Their number per task costs as many tokens as one attempt
+    of the most expensive strategy; it is at most `MAX_BASELINE_ATTEMPTS` and at least
     `attempts_per_task`.
 
     Args:
@@ -64,25 +64,31 @@ def compare_strategies(
     attempts_with = partial(make_attempts, policy, env, tasks, key=key, progress=progress)
     vote_curve_of = partial(vote_curve, success=success, extract=extract)
     greedy = attempts_with(single_response, attempt_indices=range(1), top_k=1, name=GREEDY)
-    baseline_attempts, by_strategy = _attempt_strategies(
+    single_response_attempts, by_strategy = _attempt_strategies(
         attempts_with, strategies, attempts_per_task, vote_curve_of
     )
-    vote_accuracy = vote_curve_of(baseline_attempts)
+    self_consistency_curve = vote_curve_of(single_response_attempts)
     is_single_response = {
         name: strategy is single_response for name, strategy in strategies.items()
     }
-    # those of `single_response` are in `baseline_attempts`: no error is counted twice
+    # without `single_response`, whose attempts are counted once, in `single_response_attempts`
     other_attempts = [
         attempts for name, attempts in by_strategy.items() if not is_single_response[name]
     ]
     return StrategyComparison(
-        strategies=_results_of_strategies(by_strategy, success, vote_accuracy, is_single_response),
+        strategies=_results_of_strategies(
+            by_strategy, success, self_consistency_curve, is_single_response
+        ),
         greedy=_result_of_attempts(GREEDY, greedy, greedy.solved(success).mean(0)),
-        votes=_results_of_curve("Vote({n})", vote_accuracy),
-        best_of_n=_results_of_curve("BestOf({n})", best_of_n_curve(baseline_attempts, success)),
+        votes=_results_of_curve("Vote({n})", self_consistency_curve),
+        best_of_n=_results_of_curve(
+            "BestOf({n})", best_of_n_curve(single_response_attempts, success)
+        ),
         num_tasks=len(tasks),
         attempts_per_task=attempts_per_task,
-        errors=tuple(e for x in (greedy, baseline_attempts, *other_attempts) for e in x.errors),
+        errors=tuple(
+            e for x in (greedy, single_response_attempts, *other_attempts) for e in x.errors
+        ),
     )
 
 
@@ -98,36 +104,37 @@ def _attempt_strategies(
         attempts_with: Makes attempts with a strategy.
         strategies: The strategies by name.
         attempts_per_task: Number of attempts of each strategy at each task.
-        vote_curve_of: Returns the accuracy of self-consistency over attempts, by their number.
+        vote_curve_of: Returns the accuracy of self-consistency over 1, 2, … of given attempts.
     """
-    baseline_attempts = attempts_with(
+    single_response_attempts = attempts_with(
         single_response, attempt_indices=range(attempts_per_task), name=SINGLE
     )
     by_strategy = {
-        name: baseline_attempts
+        name: single_response_attempts
         if strategy is single_response
         else attempts_with(strategy, attempt_indices=range(attempts_per_task), name=name)
         for name, strategy in strategies.items()
     }
-    needed = _attempts_needed(vote_curve_of(baseline_attempts), by_strategy.values())
+    needed = _attempts_needed(vote_curve_of(single_response_attempts), by_strategy.values())
     if needed > attempts_per_task:
         # `by_strategy` may hold the same object. `+` makes a new one, so that its strategy keeps
         # its `attempts_per_task` attempts.
-        baseline_attempts = baseline_attempts + attempts_with(
+        single_response_attempts = single_response_attempts + attempts_with(
             single_response, attempt_indices=range(attempts_per_task, needed), name=SINGLE
         )
-    return baseline_attempts, by_strategy
+    return single_response_attempts, by_strategy
 
 
 def _attempts_needed(
-    vote_accuracy: AccuracyByAttempts, all_attempts: Iterable[StrategyAttempts]
+    self_consistency_curve: AccuracyByAttempts, all_attempts: Iterable[StrategyAttempts]
 ) -> int:
     """The number of single attempts that cost the tokens of the most expensive strategy.
 
     The number is at most `MAX_BASELINE_ATTEMPTS`.
     """
     most = max(
-        vote_accuracy.attempts_costing(sum(x.tokens_per_attempt.values())) for x in all_attempts
+        self_consistency_curve.attempts_costing(sum(x.mean_tokens_by_kind.values()))
+        for x in all_attempts
     )
     return min(MAX_BASELINE_ATTEMPTS, math.ceil(most))
 
@@ -135,7 +142,7 @@ def _attempts_needed(
 def _results_of_strategies(
     attempts_by_strategy: Mapping[str, StrategyAttempts],
     success: Callable[[Rollout], bool],
-    vote_accuracy: AccuracyByAttempts,
+    self_consistency_curve: AccuracyByAttempts,
     is_single_response: Mapping[str, bool],
 ) -> tuple[StrategyResult, ...]:
     """The result of each strategy, with its differences to the first one and to self-consistency.
@@ -143,7 +150,7 @@ def _results_of_strategies(
     Args:
         attempts_by_strategy: The attempts of each strategy, by its name.
         success: Decides whether a rollout solves its task.
-        vote_accuracy: Accuracy of self-consistency by its number of attempts.
+        self_consistency_curve: Accuracy of self-consistency by its number of attempts.
         is_single_response: Whether a strategy is `single_response`, by its name.
     """
     accuracies = {  # by strategy: one accuracy per task
@@ -155,7 +162,7 @@ def _results_of_strategies(
             name,
             attempts,
             accuracies[name],
-            vote_accuracy,
+            self_consistency_curve,
             None if name == first_name else accuracies[first_name],
             is_single_response=is_single_response[name],
         )
@@ -167,7 +174,7 @@ def _compared_result(
     name: str,
     attempts: StrategyAttempts,
     accuracies: np.ndarray,
-    vote_accuracy: AccuracyByAttempts,
+    self_consistency_curve: AccuracyByAttempts,
     first_accuracies: np.ndarray | None,
     *,
     is_single_response: bool,
@@ -180,11 +187,11 @@ def _compared_result(
     difference = None if first_accuracies is None else bootstrap_mean(accuracies - first_accuracies)
     if is_single_response:
         return replace(result, difference_to_first=difference)
-    num_attempts = vote_accuracy.attempts_costing(result.all_tokens)
-    self_consistency = vote_accuracy.accuracies_at(num_attempts)
+    num_attempts = self_consistency_curve.attempts_costing(result.all_tokens)
+    self_consistency = self_consistency_curve.accuracies_at(num_attempts)
     equal = AtEqualTokens(
-        attempts=min(max(num_attempts, 1.0), vote_accuracy.max_attempts),
-        is_clamped=not 1 <= round(num_attempts, 6) <= vote_accuracy.max_attempts,
+        attempts=min(max(num_attempts, 1.0), self_consistency_curve.max_attempts),
+        is_clamped=not 1 <= round(num_attempts, 6) <= self_consistency_curve.max_attempts,
         self_consistency=float(self_consistency.mean()),
         difference=bootstrap_mean(accuracies - self_consistency),
     )
@@ -196,14 +203,14 @@ def _result_of_attempts(
 ) -> StrategyResult:
     """The result of attempts, without comparisons."""
     details = {
-        "generated_by_role": dict(attempts.generated),
-        "read_by_role": dict(attempts.read),
+        "generated_by_role": dict(attempts.generated_by_role),
+        "read_by_role": dict(attempts.read_by_role),
         "usage": dict(attempts.usage),
         "seconds_per_answer": attempts.seconds / attempts.num_attempts,
         "failed": len(attempts.errors),
     }
     return StrategyResult(
-        name, bootstrap_proportion(accuracies.tolist()), attempts.tokens_per_attempt, details
+        name, bootstrap_proportion(accuracies.tolist()), attempts.mean_tokens_by_kind, details
     )
 
 

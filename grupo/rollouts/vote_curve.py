@@ -122,7 +122,7 @@ def _curve(
         for rollout in rollouts_of_attempt
         for _, response in rollout.turns[1:]  # the first observation is the prompt
     )
-    tokens = attempts.tokens_per_attempt
+    tokens = attempts.mean_tokens_by_kind
     return AccuracyByAttempts(
         accuracies=sums / len(orders),
         generated=tokens["generated"],

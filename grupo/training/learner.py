@@ -171,7 +171,7 @@ class Learner:
         # times differ between ranks, and schedules and controllers may read them
         step_metrics = broadcast_from_rank_0(self.ranks, step_metrics, Phase.STEP_ENDED)
         kl = kl_for_early_stopping(self.recipe_of_step(step).early_stopping, step_metrics)
-        # not the resolved method: the controllers name the metrics that the history keeps
+        # `recipe.method` still has the controllers, which name the metrics that the history keeps
         self.state.record_step(collected.sampled_groups, step_metrics, recipe.method, kl)
         kill_point("step/recorded")
         return TrainStepResult(collected, batch, step_metrics, signals, tuple(self.step_messages))

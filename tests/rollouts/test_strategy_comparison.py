@@ -90,8 +90,8 @@ def test_a_prompt_is_read_once_for_all_attempts_at_an_answer(policy):
     single, vote = (attempt(policy, x) for x in (single_response, Vote(4)))
     # "Hello " is the beginning of two prompts, and each round reads it once
     num_read = sum(len(task.prompt) for task in TASKS) - len("Hello ")
-    assert single.read == vote.read == {"": 2 * num_read}
-    assert 3 * sum(single.generated.values()) < sum(vote.generated.values())
+    assert single.read_by_role == vote.read_by_role == {"": 2 * num_read}
+    assert 3 * sum(single.generated_by_role.values()) < sum(vote.generated_by_role.values())
 
 
 def test_generated_tokens_are_not_read_again_but_for_the_last_one(policy):
@@ -99,14 +99,14 @@ def test_generated_tokens_are_not_read_again_but_for_the_last_one(policy):
     tasks = TASKS[:1]
     run = attempt(policy, strategy, 1, tasks)
     # the form begins with the prompt, whose tokens are cached, and goes on with the answer
-    assert sum(run.read.values()) <= len(TASKS[0].prompt) + 6 + 1
+    assert sum(run.read_by_role.values()) <= len(TASKS[0].prompt) + 6 + 1
 
 
 def test_a_head_reads_the_last_token_of_every_attempt(policy):
     single = attempt(policy, single_response, 1)
     best = attempt(policy, BestOf(2, ByHead(QUALITY_HEAD.name)), 1)
     # the engine has keys and values of what it generated, but for the last token of an answer
-    assert sum(best.read.values()) == sum(single.read.values()) + 2 * len(TASKS)
+    assert sum(best.read_by_role.values()) == sum(single.read_by_role.values()) + 2 * len(TASKS)
 
 
 def test_rounds_are_repeatable_and_differ(policy):

@@ -53,8 +53,8 @@ async def collect_groups(
         history: The record of earlier groups, which this function changes: it counts the new tasks
             in `history.num_tasks_drawn` and removes the unfinished rollouts of drawn tasks.
         num_groups: Number of new groups that the first round requests. A later round requests this
-            number minus the groups that are kept or unfinished so far, but at least 0. Groups that
-            are continued from earlier steps count, too.
+            number minus the number of groups, new and continued ones, that are kept or unfinished
+            by then; at least 0.
         seed: Seed of the curriculum. With a token limit, the random numbers of a group are derived
             from this seed, from the group's label and from the step. Without one, they are those of
             `actor`.
@@ -66,7 +66,7 @@ async def collect_groups(
     opened_env = open_env(env)
     groups_so_far = GroupsSoFar()
     groups_to_generate = list(unfinished_groups)
-    # Without a token limit, no group is continued later, and nothing reads its first step.
+    # Only groups that may be continued later need their first step.
     step = token_limit.step if token_limit else 0
     for round_index in count():
         num_missing = max(0, num_groups - len(groups_so_far.kept) - len(groups_so_far.unfinished))
@@ -92,8 +92,8 @@ async def collect_groups(
 def _draw_groups(method: Method, request: CurriculumRequest, step: int) -> list[GroupInProgress]:
     """Draw tasks with the curriculum, and return a group without rollouts for each task.
 
-    The history counts the tasks for which the curriculum set neither `unfinished_rollouts` nor
-    `extends_group`.
+    The history counts new tasks alone: a task with `unfinished_rollouts` or `extends_group` was
+    counted when it was first drawn.
     """
     history = request.history
     drawn_tasks = method.curriculum(request)

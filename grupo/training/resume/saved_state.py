@@ -23,7 +23,8 @@ def state_tensors(state: State) -> dict[str, Mapping[str, Tensor]]:
     """Return the tensors of a checkpoint: for each file, a mapping of tensors by name.
 
     The file `weights` holds the weights that are evaluated and exported. An averaging optimizer
-    computes gradients at other weights, which the optimizer's file holds.
+    computes gradients at other weights. The optimizer's file holds these, and `restore_optimizer`
+    puts them back into the policy.
     """
     optimizers = {name: optimizer_tensors(opt) for name, opt in state.optimizers.items()}
     weights, aux_heads = _evaluated_weights(state)
@@ -62,7 +63,7 @@ def state_data(state: State) -> dict[str, Any]:
     """
     return {
         "history": state.history.to_data(),
-        **{name: field.read(state) for name, field in DATA_FIELDS.items()},
+        **{name: field.value_of(state) for name, field in DATA_FIELDS.items()},
     }
 
 
@@ -87,7 +88,7 @@ def restore_state(state: State, checkpoint: Checkpoint) -> None:
     state.replay_buffer.restore(tensors.get(REPLAY_BUFFER, {}))
     state.step = checkpoint.step
     for name, field in DATA_FIELDS.items():
-        field.write(state, data[name])
+        field.set_in(state, data[name])
     if checkpoint.skipped_checkpoints:
         # a newer checkpoint was damaged: the run trains again from this one
         state.finished, state.stop_reason = False, ""
@@ -98,17 +99,17 @@ class DataField:
     """A field of the plain data of a checkpoint.
 
     Args:
-        read: Returns the value of the field in a state, which may be an object of the state.
-        write: Sets the field of a state. Later changes of the state leave the given value as it is.
+        value_of: Returns the value of the field in a state, which may be an object of the state.
+        set_in: Sets the field of a state to a copy of a value.
     """
 
-    read: Callable[[State], Any]
-    write: Callable[[State, Any], None]
+    value_of: Callable[[State], Any]
+    set_in: Callable[[State, Any], None]
 
 
 def _attributes(*names: str) -> dict[str, DataField]:
     """Return a `DataField` for each named attribute of the state; its value is JSON data."""
-    # `write` copies the value, because the state changes its mappings in place
+    # `set_in` copies the value, because the state changes its mappings in place
     return {
         name: DataField(
             attrgetter(name), lambda state, value, name=name: setattr(state, name, copy(value))
@@ -117,20 +118,21 @@ def _attributes(*names: str) -> dict[str, DataField]:
     }
 
 
-def _write_tokens_per_microbatch(state: State, tokens: int) -> None:
+def _set_tokens_per_microbatch(state: State, tokens: int) -> None:
     state.policy.tokens_per_microbatch = tokens
 
 
-def _write_unfinished_groups(state: State, data: Sequence[Any]) -> None:
+def _set_unfinished_groups(state: State, data: Sequence[Any]) -> None:
     state.unfinished_groups = restore_groups(data, state.tasks)
 
 
-# all plain data of a checkpoint except the history and the step, which it stores itself
+# the plain data of a checkpoint without "history", which `state_data` adds, and without the step,
+# which is a field of `Checkpoint`
 DATA_FIELDS: Mapping[str, DataField] = {
     **_attributes("eval_scores", "generated_tokens", "failed_rollouts", "total_seconds"),
     **_attributes("training_seconds", "metric_totals", "sampler_logp_diff"),
     "tokens_per_microbatch": DataField(
-        lambda state: state.policy.tokens_per_microbatch, _write_tokens_per_microbatch
+        lambda state: state.policy.tokens_per_microbatch, _set_tokens_per_microbatch
     ),
     "rollout_queue": DataField(
         lambda state: state.rollout_queue.to_data(),
@@ -138,7 +140,7 @@ DATA_FIELDS: Mapping[str, DataField] = {
     ),
     "unfinished_groups": DataField(
         lambda state: [group.to_data() for group in state.unfinished_groups],
-        _write_unfinished_groups,
+        _set_unfinished_groups,
     ),
     **_attributes("kl", "stop_reason", "finished"),
 }

@@ -101,7 +101,7 @@ class State:
     def record_step(
         self, groups: Sequence[Group], metrics: Mapping[str, float], method: Method, kl: float
     ) -> None:
-        """Record a step.
+        """Record a step, and update the reference policy if that is due.
 
         Args:
             groups: All groups that the step generated.
