@@ -163,12 +163,11 @@ class CollectStage:
     Args:
         name: Name of the stage and of its folder.
         recipe: The recipe with the policy, environment and tasks.
-        attempts: Number of sampled rollouts per task. With a strategy, a rollout has the answers
-            that the strategy returns.
+        attempts: Number of sampled rollouts per task; a sampler decides about it itself.
         count: Only the first `count` tasks are used; 0 uses all tasks.
         rows: Function that makes the rows of a group: `best_against_worst`, `solved` or another one
-            of `grupo.pipeline.rows`. If `strategy` is set, `answers` and `answers_against_rejected`
-            are meant for its rollouts.
+            of `grupo.pipeline.rows`. For a strategy there are `answers` and
+            `answers_against_rejected`, which read no rewards.
         start: As for `Stage`.
         when: As for `Stage`.
         otherwise: As for `Stage`.

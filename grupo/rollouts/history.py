@@ -113,8 +113,8 @@ class History:
 
         A rollout is therefore continued only once.
         """
-        # A curriculum may return a task with unfinished rollouts twice. The second call finds no
-        # rollouts here, and removes those that the curriculum gave to the task.
+        # If a curriculum returns a task twice, the first one gets the rollouts. The second one
+        # loses those that the curriculum gave to it.
         rollouts = self.unfinished_rollouts.pop(task.key, ())
         return replace(task, unfinished_rollouts=rollouts)
 

@@ -44,9 +44,9 @@ def compare_strategies(
     """Attempt all tasks with every strategy and with the baselines.
 
     The baselines are the greedy answer, self-consistency and best-of-n. The last two are computed
-    from attempts with `single_response`. Their number per task costs as many tokens as one attempt
-    of the most expensive strategy; it is at most `MAX_BASELINE_ATTEMPTS` and at least
-    `attempts_per_task`.
+    from attempts with `single_response`. Per task there are as many of these as cost the tokens of
+    one attempt of the most expensive strategy, but at most `MAX_BASELINE_ATTEMPTS`, and never fewer
+    than `attempts_per_task`.
 
     Args:
         policy: Generates the rollouts.
@@ -117,8 +117,8 @@ def _attempt_strategies(
     }
     needed = _attempts_needed(vote_curve_of(single_response_attempts), by_strategy.values())
     if needed > attempts_per_task:
-        # `by_strategy` may hold the same object. `+` makes a new one, so that its strategy keeps
-        # its `attempts_per_task` attempts.
+        # `+` makes a new object: where the user compares `single_response`, too, `by_strategy` keeps
+        # the `attempts_per_task` attempts.
         single_response_attempts = single_response_attempts + attempts_with(
             single_response, attempt_indices=range(attempts_per_task, needed), name=SINGLE
         )

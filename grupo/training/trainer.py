@@ -94,7 +94,8 @@ class Trainer:
         """Restore the newest complete checkpoint, if the run has one.
 
         Rank 0 restores first. It also cuts the run's journals (files with a line for each step or
-        rollout) after the step of the checkpoint. The other ranks wait, because they read them.
+        rollout) after the step of the checkpoint. The other ranks wait until then, because loading a
+        checkpoint reads the journals.
         """
         if self.ranks.rank:
             exchange_json(self.ranks, None, Phase.CHECKPOINT_RESTORED)  # waits for rank 0
@@ -194,8 +195,8 @@ class Trainer:
     def _must_evaluate(self, recipe: Recipe) -> bool:
         """Whether the policy is evaluated now, after a step with this recipe.
 
-        If the run had ended at this step and was extended later, its final evaluation took place
-        here. A repetition of the step evaluates again, as a run without interruptions would.
+        This is also so at a step at which the run had ended before an extension. Its final
+        evaluation is that of this step, and a resume from an older checkpoint measures it again.
         """
         step = self.state.step
         every = recipe.evaluation.every
@@ -207,7 +208,7 @@ class Trainer:
 
     def _stop_reason(self) -> str:
         if self.state.step < self.stored_recipe.extension_step:
-            return ""  # the run went on after this step before, so a repetition must not end it
+            return ""  # a repeated step: the run went on after it, and does so again
         return stop_reason(self.recipe, self.state.stop_inputs())
 
     def _best_steps(self) -> list[int]:

@@ -59,15 +59,15 @@ class GroupsSoFar:
 
     Args:
         sampled: The groups whose generation has ended.
-        usable: The sampled groups without their failed rollouts; groups of which nothing remains
+        without_failed: The sampled groups without their failed rollouts; groups of which nothing remains
             are dropped.
-        kept: The usable groups that the filter selected.
+        kept: The without_failed groups that the filter selected.
         rank_of_rollout: The rank that generated each rollout, by `Rollout.index`.
         unfinished: The groups that the next step continues.
     """
 
     sampled: list[Group] = field(default_factory=list)
-    usable: list[Group] = field(default_factory=list)
+    without_failed: list[Group] = field(default_factory=list)
     kept: list[Group] = field(default_factory=list)
     rank_of_rollout: list[int] = field(default_factory=list)
     unfinished: list[GroupInProgress] = field(default_factory=list)
@@ -90,18 +90,18 @@ class GroupsSoFar:
         sampled = index_rollouts([*ended.values()], len(self.rank_of_rollout))
         for i, group in zip(ended, sampled, strict=True):
             self.rank_of_rollout += [i % num_ranks] * len(group.rollouts)
-        usable = [
+        without_failed = [
             remaining for group in sampled if (remaining := drop_failed_rollouts(group)).rollouts
         ]
-        new_groups = _new_groups(usable)
+        new_groups = _new_groups(without_failed)
         self.sampled = [*extend_groups(self.sampled, sampled), *_new_groups(sampled)]
-        self.usable = [
-            *extend_groups(self.usable, usable),
+        self.without_failed = [
+            *extend_groups(self.without_failed, without_failed),
             *new_groups,
         ]
         # Extensions are not filtered: the filter has decided about the groups that they extend.
         self.kept = [
-            *extend_groups(self.kept, usable),
+            *extend_groups(self.kept, without_failed),
             *group_filter(new_groups),
         ]
         # An extension may be unfinished. This step then trains on the earlier group alone, and the
@@ -114,7 +114,7 @@ class GroupsSoFar:
     def result(self, group_filter: Filter, *, max_kept: int) -> CollectedGroups:
         """Return the groups of the step; the step trains on at most `max_kept` groups."""
         # a `StepFilter` may now add groups; it sees all groups of the step
-        kept = tuple(select_groups_of_step(group_filter, self.kept, self.usable, max_kept))
+        kept = tuple(select_groups_of_step(group_filter, self.kept, self.without_failed, max_kept))
         rank_of_rollout = tuple(self.rank_of_rollout)
         return CollectedGroups(tuple(self.sampled), kept, rank_of_rollout, tuple(self.unfinished))
 

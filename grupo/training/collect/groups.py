@@ -52,9 +52,9 @@ async def collect_groups(
         tasks: The training tasks.
         history: The record of earlier groups, which this function changes: it counts the new tasks
             in `history.num_tasks_drawn` and removes the unfinished rollouts of drawn tasks.
-        num_groups: Number of new groups that the first round requests. A later round requests this
-            number minus the number of groups, new and continued ones, that are kept or unfinished
-            by then; at least 0.
+        num_groups: Number of new groups that the first round requests, besides those that are
+            continued. A later round requests `num_groups` minus all groups that are kept or
+            unfinished by then, at least 0.
         seed: Seed of the curriculum. With a token limit, the random numbers of a group are derived
             from this seed, from the group's label and from the step. Without one, they are those of
             `actor`.
@@ -66,12 +66,12 @@ async def collect_groups(
     opened_env = open_env(env)
     groups_so_far = GroupsSoFar()
     groups_to_generate = list(unfinished_groups)
-    # Only groups that may be continued later need their first step.
+    # without a token limit no group is continued, and nothing reads its first step
     step = token_limit.step if token_limit else 0
     for round_index in count():
         num_missing = max(0, num_groups - len(groups_so_far.kept) - len(groups_so_far.unfinished))
-        usable = tuple(groups_so_far.usable)
-        request = CurriculumRequest(tasks, history, num_missing, seed, round_index, usable)
+        without_failed = tuple(groups_so_far.without_failed)
+        request = CurriculumRequest(tasks, history, num_missing, seed, round_index, without_failed)
         groups_to_generate += _draw_groups(method, request, step)
         if not groups_to_generate:
             break
@@ -81,7 +81,7 @@ async def collect_groups(
         )
         ended, unfinished = _exchange_outcomes(ranks, own_outcomes, groups_to_generate, token_limit)
         kill_point("step/generated")
-        groups_so_far.add(ended, unfinished, ranks.size, method.filter)
+        groups_so_far.add(ended, unfinished, num_ranks=ranks.size, group_filter=method.filter)
         kill_point("step/filtered")
         groups_to_generate = []
     if groups_so_far.unfinished and isinstance(opened_env, ClosableSessions):
@@ -114,7 +114,7 @@ def _with_history(task: Task, history: History, method: Method) -> Task:
     """
     task = history.take_unfinished_rollouts(history.with_replays(task))
     task = history.with_demonstrations(task, method.requires.demonstrations)
-    # only the sampler reads statistics in the task
+    # other components read statistics in the batch or in the curriculum's request
     return history.with_statistics(task, merged_requires(method.sampler).task_statistics)
 
 

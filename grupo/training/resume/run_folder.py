@@ -229,9 +229,9 @@ class RunFolder:
 
         Raises:
             InvalidCheckpoint: Its data are not those of a run. Or a journal line from before the
-                checkpoint is damaged or missing. Or an earlier recipe saved the checkpoint after
-                its `replaced_at_step`. Such a checkpoint is left over if the run was extended from
-                an older checkpoint.
+                checkpoint is damaged or missing. Or it was saved
+                with an earlier recipe, at a step after `replaced_at_step` of that recipe. Such a
+                checkpoint is left over if the run was extended from an older one.
             ConfigError: The checkpoint belongs to another recipe.
         """
         check_contents(candidate)

@@ -22,9 +22,9 @@ from grupo.util.sharded_tensors import sharded_like
 def state_tensors(state: State) -> dict[str, Mapping[str, Tensor]]:
     """Return the tensors of a checkpoint: for each file, a mapping of tensors by name.
 
-    The file `weights` holds the weights that are evaluated and exported. An averaging optimizer
-    computes gradients at other weights. The optimizer's file holds these, and `restore_optimizer`
-    puts them back into the policy.
+    The file `weights` holds the weights that are evaluated and exported. With an averaging
+    optimizer, these are averages. The weights at which it computes gradients are in the optimizer's
+    file, from which `restore_optimizer` writes them into the policy.
     """
     optimizers = {name: optimizer_tensors(opt) for name, opt in state.optimizers.items()}
     weights, aux_heads = _evaluated_weights(state)

@@ -62,13 +62,16 @@ class BatchBuilder:
         # an auxiliary model may evaluate the responses after a prompt of its own
         aux_inputs = self.aux_models.encode_own_prompts(self.policy, collected.kept_groups)
         row_inputs = {
-            "row": torch.arange(len(batch.rollout)),  # its number, which it keeps in a minibatch
+            "row": torch.arange(len(batch.rollout)),  # number of the row in the whole batch
             "rank": collected.rank_of_rows(batch.rollout),  # the rank that generated the row
         }
         return replace(batch, inputs={**batch.inputs, **aux_inputs, **row_inputs})
 
     def add_method_signals(self, batch: Batch) -> Batch:
-        """Return the batch with the signals that the method reads; old log-probs do not change."""
+        """Return the batch with the signals that the method reads.
+
+        Replayed rows keep their stored old log-probs, which `__call__` would recompute.
+        """
         return self.run_forward_passes(partial(self._with_method_signals, batch))
 
     def _with_old_logp_and_signals(self, batch: Batch) -> Batch:
@@ -81,8 +84,8 @@ class BatchBuilder:
         return add_signals(self.policy, models, batch, self.method.requires.signals, self.ranks)
 
     def _recomputed_old_logp(self, batch: Batch) -> Tensor:
-        """The old log-probs, recomputed for all actions that were sampled in the row's context."""
-        # a forced text that is trained on was not sampled, and has the policy's log-probs
+        """The old log-probs, recomputed except for actions whose log-prob is of another context."""
+        # a forced text that is trained on was not sampled, and has log-probs of the policy, too
         has_logp = (batch.signals["sampled"] > 0) | (batch.old_logp != 0)
         # "off_context" is 1 for an action that was sampled in another context
         is_in_context = has_logp & (batch.signals["off_context"] == 0)
@@ -94,17 +97,17 @@ class BatchBuilder:
         return torch.where(is_in_context, signals["logp"], batch.old_logp)
 
 
-def must_recompute_old_logp(recipe: Recipe, sampler_mismatch: float) -> bool:
+def must_recompute_old_logp(recipe: Recipe, sampler_logp_diff: float) -> bool:
     """Whether the trainer must compute the old log-probs; if not, those of the sampler are used.
 
     Args:
         recipe: The recipe of the run, with `old_logp_tolerance` and `max_staleness`.
-        sampler_mismatch: Mean difference between the log-probs of trainer and sampler that was
+        sampler_logp_diff: Mean absolute difference between the log-probs of trainer and sampler that was
             measured last, in nats; may be NaN.
     """
     tolerance = recipe.old_logp_tolerance
     if tolerance is None:
         tolerance = logp_rounding(recipe.policy)
-    is_tolerable = sampler_mismatch <= tolerance  # False for NaN
+    is_tolerable = sampler_logp_diff <= tolerance  # False for NaN
     # with `max_staleness`, the sampler's log-probs may be those of older weights
     return bool(recipe.max_staleness) or not is_tolerable
