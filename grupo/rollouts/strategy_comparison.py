@@ -117,8 +117,8 @@ def _attempt_strategies(
     }
     needed = _attempts_needed(vote_curve_of(single_response_attempts), by_strategy.values())
     if needed > attempts_per_task:
-        # `+` makes a new object: where the user compares `single_response`, too, `by_strategy` keeps
-        # the `attempts_per_task` attempts.
+        # `+` makes a new object: if `by_strategy` has `single_response`, it keeps its
+        # `attempts_per_task` attempts
         single_response_attempts = single_response_attempts + attempts_with(
             single_response, attempt_indices=range(attempts_per_task, needed), name=SINGLE
         )

@@ -94,8 +94,8 @@ class Trainer:
         """Restore the newest complete checkpoint, if the run has one.
 
         Rank 0 restores first. It also cuts the run's journals (files with a line for each step or
-        rollout) after the step of the checkpoint. The other ranks wait until then, because loading a
-        checkpoint reads the journals.
+        rollout) after the step of the checkpoint. The other ranks wait until then, because
+        loading a checkpoint reads the journals.
         """
         if self.ranks.rank:
             exchange_json(self.ranks, None, Phase.CHECKPOINT_RESTORED)  # waits for rank 0

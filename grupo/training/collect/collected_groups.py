@@ -59,9 +59,9 @@ class GroupsSoFar:
 
     Args:
         sampled: The groups whose generation has ended.
-        without_failed: The sampled groups without their failed rollouts; groups of which nothing remains
-            are dropped.
-        kept: The without_failed groups that the filter selected.
+        without_failed: The sampled groups without their failed rollouts; groups of which nothing
+            remains are dropped.
+        kept: The groups of `without_failed` that the filter selected.
         rank_of_rollout: The rank that generated each rollout, by `Rollout.index`.
         unfinished: The groups that the next step continues.
     """

@@ -102,8 +102,8 @@ def must_recompute_old_logp(recipe: Recipe, sampler_logp_diff: float) -> bool:
 
     Args:
         recipe: The recipe of the run, with `old_logp_tolerance` and `max_staleness`.
-        sampler_logp_diff: Mean absolute difference between the log-probs of trainer and sampler that was
-            measured last, in nats; may be NaN.
+        sampler_logp_diff: Mean absolute difference between the log-probs of trainer and sampler
+            that was measured last, in nats; may be NaN.
     """
     tolerance = recipe.old_logp_tolerance
     if tolerance is None:
