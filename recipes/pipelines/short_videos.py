@@ -95,7 +95,7 @@ def _session(task: Task, rng: random.Random) -> str:
     )
 
 
-def save_model(folder: Path, steps: int = 300) -> Path:
+def save_model(folder: Path, steps: int = 100) -> Path:
     """Train a model of 50,000 parameters on logged sessions, and return its folder."""
     tasks = [replace(task, key=f"{task.key}{i}") for task in sessions() for i in range(LOGGED)]
     return train_tiny_lm(folder, tasks, logged, steps=steps, tags=VIDEOS)

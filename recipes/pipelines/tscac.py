@@ -30,7 +30,7 @@ from grupo.util.user_paths import models_dir
 
 MODEL = models_dir() / "short-videos"
 POLICY = CausalLM(str(MODEL / "model"), max_new_tokens=LENGTH + 1, tokens_per_microbatch=8192)
-STEPS = 40  # of each stage
+STEPS = 12  # of each stage
 USERS, SESSIONS = 12, 4  # of a step: all pairs of topics, and the sessions of each
 EPOCHS = 2
 COEFFICIENT = 0.1  # lambda of each policy of stage one
@@ -71,8 +71,8 @@ def actor_critic_recipe(
         method=ACTOR_CRITIC,
         max_steps=steps,
         prompts_per_step=USERS,
-        learning_rate=1e-3,
-        aux_head_learning_rate=1e-3,
+        learning_rate=3e-3,
+        aux_head_learning_rate=3e-3,
         save_every=1000,
         seed=seed,
     )

@@ -1,19 +1,20 @@
 """A2PR on logs of walks: actions that were not logged, in `docs/small_claims.md`.
 
-A walk in a grid of 5 x 5 ends in a corner, with reward 1. Two thirds of the logged walks are
+A walk in a grid of 7 x 7 ends in a corner, with reward 1. Two thirds of the logged walks are
 random. Networks read the row and the column of a state, so that the generator of A2PR, which
 imitates the better actions of the log, proposes actions in states where the log has them not.
 
 Named before the first run: `return`, the exact discounted return from a random start, of A2PR,
 minus that of A2PR whose generator may propose logged actions alone, by the exact sequential
-sign-flip test with looks at 8, 12 and 16 logs; it is to be greater. `proposed` is the share of
-generated actions that the log does not have in their state.
+sign-flip test with looks at 8, 12 and 16 logs; it is to be greater. `proposed` is the probability
+that the generator gives to actions that the log does not have in their state, before they are
+excluded, and `off_log` that of the policy.
 
 python recipes/small_claims/logged_walks.py FILE [FIRST_SEED END]    # FILE has a line for each run
 """
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from random import Random
 
@@ -27,7 +28,7 @@ from grupo.evidence.claims.published_runs import published_runs
 from grupo.evidence.claims.sequential_table import sequential_table
 from grupo.evidence.claims.stored_runs import Metrics
 
-SIDE, LIMIT, GAMMA, WALKS = 5, 30, 0.95, 24
+SIDE, LIMIT, GAMMA, WALKS = 7, 20, 0.95, 9
 STATES, GOAL = SIDE * SIDE, SIDE * SIDE - 1
 MOVES = ((0, -1), (0, 1), (-1, 0), (1, 0))
 TOWARDS = (1, 3)  # moves towards the goal
@@ -107,19 +108,22 @@ def trained(seed: int, **options: Tensor | float) -> Metrics:
     return measured(log, fit_a2pr(log, gamma=GAMMA, seed=seed, **options))
 
 
+BASELINE, METRICS = "logged actions alone", ("return", "proposed", "off_log")
+ARMS: Mapping[str, Callable[[int], Metrics]] = {
+    "cloning": cloning,
+    "no constraint": lambda seed: trained(seed, imitation_weight=0.0),
+    BASELINE: lambda seed: trained(seed, allowed=recorded(seed).logged),
+    "A2PR": trained,
+}
+
+
 def main(file: Path, seeds: Sequence[int]) -> None:
     """Run what is missing in the file and print the tables."""
     torch.set_num_threads(1)
-    arms: Mapping = {
-        "cloning": cloning,
-        "no constraint": lambda seed: trained(seed, imitation_weight=0.0),
-        "logged actions alone": lambda seed: trained(seed, allowed=recorded(seed).logged),
-        "A2PR": trained,
-    }
-    runs = published_runs(file, arms, seeds)
-    print(paired_table(runs, ["return", "proposed", "off_log"], "logged actions alone"))
-    tested = {name: runs[name] for name in ("logged actions alone", "A2PR")}
-    print(sequential_table(tested, "return", "logged actions alone", DESIGN))
+    runs = published_runs(file, ARMS, seeds)
+    print(paired_table(runs, METRICS, BASELINE))
+    tested = {name: runs[name] for name in (BASELINE, "A2PR")}
+    print(sequential_table(tested, "return", BASELINE, DESIGN))
 
 
 if __name__ == "__main__":

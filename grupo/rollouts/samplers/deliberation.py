@@ -151,7 +151,10 @@ PAPER = Paper(
     source=Source(
         "abstract", "arXiv:2505.21784, abstract; two summaries of the paper; the catalogue's row"
     ),
-    missing=("The decomposition of a request into its intentions, before the deliberation.",),
+    missing=(
+        "A run on a pretrained model: `recipes/real/deliberated_rules.py` asks SmolLM2 under rules "
+        "in words, and has not been run to its end.",
+    ),
     deviations=(
         "The texts of the prompts are our choice.",
         "The refiner is a function, which may call a model that judges thoughts.",

@@ -171,7 +171,7 @@ def fit_a2pr(
     gamma: float = 0.95,
     alpha: float = 2.5,
     imitation_weight: float = 1.0,
-    steps: int = 400,
+    steps: int = 200,
     seed: int = 0,
 ) -> Networks:
     """Train all networks on a log; `imitation_weight` 0 is a policy gradient without a constraint.
@@ -220,5 +220,5 @@ PAPER = Paper(
         "One critic instead of the smaller of two, and no noise on its actions.",
         "Each update reads the whole log, and targets are drawn anew for it.",
     ),
-    shown=("docs/small_claims.md#actions-that-were-not-logged",),
+    shown=("docs/small_claims.md#logs-of-choices",),
 )

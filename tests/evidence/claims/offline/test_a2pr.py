@@ -12,9 +12,12 @@ from grupo.evidence.claims.offline.a2pr import (
     generator_loss,
     imitation_targets,
 )
+from grupo.evidence.claims.paired_table import paired_table
+from grupo.evidence.claims.published_runs import published_runs
 from grupo.util.importing import load_module_file
 from tests.helpers.paths import ROOT
 
+RUNS = ROOT / "docs" / "small_claims_runs" / "logged_walks.jsonl"
 WALKS = load_module_file(ROOT / "recipes" / "small_claims" / "logged_walks.py")
 
 
@@ -80,15 +83,24 @@ def test_actions_that_are_not_logged_are_generated_unless_they_are_excluded():
 
 def test_training_on_a_log_raises_the_return_above_that_of_random_walks():
     log = WALKS.recorded(seed=0)
-    networks = fit_a2pr(log, steps=150)
+    networks = fit_a2pr(log, steps=60)
     policy = networks.policy(log.features).softmax(-1).detach()
     assert WALKS.value(policy) > WALKS.value(torch.full_like(policy, 0.25)) + 0.1
 
 
 def test_the_return_of_a_policy_that_always_walks_to_the_goal_is_exact():
-    policy = torch.zeros(25, 4, dtype=torch.float64)
+    side = WALKS.SIDE
+    policy = torch.zeros(side * side, 4, dtype=torch.float64)
     policy[:, 1] = 1.0  # down,
-    policy[20:] = torch.tensor([0.0, 0.0, 0.0, 1.0])  # then right
-    distances = [(4 - s % 5) + (4 - s // 5) for s in range(24)]
-    expected = sum(0.95 ** (d - 1) for d in distances) / 24
+    policy[-side:] = torch.tensor([0.0, 0.0, 0.0, 1.0])  # then right
+    last = side - 1
+    distances = [(last - s % side) + (last - s // side) for s in range(side * side - 1)]
+    expected = sum(0.95 ** (d - 1) for d in distances) / len(distances)
     assert WALKS.value(policy) == pytest.approx(expected)
+
+
+def test_the_table_of_the_page_is_that_of_the_runs():
+    runs = published_runs(RUNS, WALKS.ARMS, range(8))
+    table = paired_table(runs, WALKS.METRICS, WALKS.BASELINE)
+    page = (ROOT / "docs" / "small_claims.md").read_text()
+    assert set(table.splitlines()) <= set(page.splitlines())
