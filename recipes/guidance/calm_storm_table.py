@@ -26,7 +26,7 @@ from grupo.evidence.claims.paired_table import paired_table
 from grupo.evidence.claims.sequential_table import sequential_table
 from grupo.evidence.claims.stored_runs import Metrics, stored_runs
 from grupo.evidence.claims.tiny_lm import mean_terms, trained
-from grupo.pipeline import Pipeline, resume_pipeline, run_pipeline
+from grupo.pipeline import resume_pipeline, run_pipeline
 from grupo.recipe import EarlyStopping
 from grupo.rollouts.evaluate import HasActor
 from grupo.rollouts.samplers.corrective_hints import HINT_SHARE
@@ -60,16 +60,12 @@ class Plans:
         if not self.model.exists():
             save_beginner(folder / "beginner")
 
-    def pipeline(self, seed: int) -> Pipeline:
-        """The pipeline of a seed."""
-        return pipeline(str(self.model), seed)
-
     def root(self, seed: int) -> Path:
         """The folder of the pipeline of a seed, all of whose stages have ended."""
         root = self.folder / f"seed{seed}"
         if is_pipeline(root):
             return resume_pipeline(root)
-        return run_pipeline(self.pipeline(seed), root)
+        return run_pipeline(pipeline(str(self.model), seed), root)
 
     def tokens(self, seed: int, *stages: str) -> float:
         """Tokens that some stages of the pipeline of a seed have generated."""

@@ -148,6 +148,7 @@ PAPER = Paper(
     checked=("golden", "run"),
     source=Source("abstract", "arXiv:2510.04204, abstract"),
     missing=(
+        "A table with a model as intervener: `AskedIntervener` was run by a script alone.",
         "Tool calls in the middle of a trace: in `recipes/guidance/calm_storm.py` an answer is one"
         " program, without tool calls.",
     ),

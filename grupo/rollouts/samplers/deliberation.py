@@ -152,8 +152,7 @@ PAPER = Paper(
         "abstract", "arXiv:2505.21784, abstract; two summaries of the paper; the catalogue's row"
     ),
     missing=(
-        "A run on a pretrained model: `recipes/real/deliberated_rules.py` asks SmolLM2 under rules "
-        "in words, and has not been run to its end.",
+        "A run on a pretrained model, with rules in words; `intents` was run by a script alone.",
     ),
     deviations=(
         "The texts of the prompts are our choice.",
