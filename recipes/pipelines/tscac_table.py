@@ -1,7 +1,7 @@
 """The table of TSCAC on short videos: `docs/pipelines_shown.md`.
 
 All arms start from the behaviour policy and generate the same number of tokens, those of both
-policies of stage one counted. The baseline is an actor and a critic on the sum of the three rewards.
+policies of stage one counted. The baseline is an actor and a critic on the sum of the rewards.
 
 Named before the first run of these seeds: `gain`, the relative change of watch time from the
 behaviour policy if neither likes nor shares are below those of the behaviour policy, else 0; TSCAC

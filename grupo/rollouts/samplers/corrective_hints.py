@@ -75,8 +75,8 @@ class CorrectiveHints(SamplerWrapper):
     @property
     def provides(self) -> Provides:
         """The reward term, and the role of a model that intervenes."""
-        asked = isinstance(self.find_flaw, AskedIntervener)
-        roles = self.find_flaw.provides.roles if asked else ()
+        model = self.find_flaw if isinstance(self.find_flaw, AskedIntervener) else None
+        roles = model.provides.roles if model else ()
         return Provides(reward_terms=(HINT_SHARE,), roles=roles)
 
     async def __call__(self, task: Task, env: Env, actor: Actor) -> Group:
