@@ -33,7 +33,7 @@ from grupo.training.resume.load_run import load_policy
 
 ATTEMPTS, START_SEED = 25, 1000  # sessions of each user; seed of those of the constraints
 STAGES = 1 + len(AUXILIARY)
-METRICS = ("gain", *RESPONSES)
+METRICS, BASELINE = ("gain", *RESPONSES), "sum of the rewards"
 DESIGN = SequentialDesign(max_pairs=16, looks=(8, 12, 16))
 
 
@@ -107,15 +107,15 @@ def main(file: Path, seeds: Sequence[int]) -> None:
             file,
             {
                 "behaviour policy": arms.behaviour,
-                "sum of the rewards": arms.one_stage,
+                BASELINE: arms.one_stage,
                 "TSCAC": arms.two_stages,
             },
             seeds,
         )
     if len(seeds) > 1:
-        print(paired_table(runs, METRICS, "sum of the rewards"))
-        tested = {name: runs[name] for name in ("sum of the rewards", "TSCAC")}
-        print(sequential_table(tested, "gain", "sum of the rewards", DESIGN))
+        print(paired_table(runs, METRICS, BASELINE))
+        tested = {name: runs[name] for name in (BASELINE, "TSCAC")}
+        print(sequential_table(tested, "gain", BASELINE, DESIGN))
 
 
 if __name__ == "__main__":
