@@ -62,16 +62,20 @@ PAPER = Paper(
     catalogue=("tscac-recsys",),
     checked=("golden", "run"),
     source=Source(
-        "third_party",
-        "two reviews of arXiv:2302.01680, which name stages and KL loss; the closed form is "
-        "derived in the catalogue's row",
+        "code",
+        "AIDefender/TSCAC, README.md, algos/MULTI_CRITIC.py and MULTI_CRITIC_AWAC_DDPG.py, for the "
+        "stages and critics; two reviews of arXiv:2302.01680; the closed form is derived in the "
+        "catalogue's row",
     ),
-    missing=("The critics: the advantage is that of the method's estimator.",),
+    missing=("A log of another policy: each stage samples its own sessions.",),
     deviations=(
-        "Stage one is any recipe for each auxiliary reward; its policy is an auxiliary model of "
-        "stage two.",
+        "The loss is that of the closed form, for a policy with probabilities; the released actor "
+        "has one continuous output, whose loss is weighted by a ratio of Gaussians of at most 1.",
+        "In `recipes/pipelines/tscac.py` there is a policy of stage one for each auxiliary reward; "
+        "the code has one, trained on a weighted sum of all rewards.",
     ),
     shown=(
+        "docs/pipelines_shown.md#tscac",
         "tests/algo/losses/test_multi_reference.py::test_a_bandit_reaches_the_optimal_policy",
         "tests/algo/losses/test_multi_reference.py"
         "::test_main_and_auxiliary_rewards_by_the_weight_of_the_policies",

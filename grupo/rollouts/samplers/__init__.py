@@ -35,6 +35,7 @@ from grupo.rollouts.samplers.hint_columns import (
     with_scaffold,
 )
 from grupo.rollouts.samplers.independent import GroupSampler
+from grupo.rollouts.samplers.intervener import AskedIntervener
 from grupo.rollouts.samplers.leveled_hints import AtHintLevel, HintLevel, LeveledHint
 from grupo.rollouts.samplers.multi_temperature import MultiTemperature
 from grupo.rollouts.samplers.paraphrases import ParaphraseSampler
@@ -72,6 +73,7 @@ __all__ = [
     "AfterText",
     "AllIncorrect",
     "AnytimeBudgets",
+    "AskedIntervener",
     "AtFractions",
     "AtHintLevel",
     "AtTurns",

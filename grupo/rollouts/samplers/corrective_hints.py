@@ -11,6 +11,7 @@ from grupo.core.paper import Paper, Source
 from grupo.core.ranges import NonEmptyString
 from grupo.core.requires import Provides
 from grupo.core.types import Group, Rollout, Task
+from grupo.rollouts.samplers.intervener import AskedIntervener
 from grupo.rollouts.samplers.rethinking import cut_back, without_end
 from grupo.rollouts.samplers.wrapper import SamplerWrapper
 from grupo.rollouts.turns.forced_start import append_forced
@@ -59,18 +60,24 @@ class CorrectiveHints(SamplerWrapper):
 
     Args:
         inner: The sampler of the group.
-        find_flaw: Returns the flawed part of a text and a hint, or None (the paper's intervener).
+        find_flaw: The paper's intervener: a function that returns the flawed part of a text and a
+            hint, or None; or a model that is asked for them.
         max_rounds: Largest number of hints in a rollout (our choice).
         max_hint_share: The share of hint tokens in a rollout must be below this (paper: 2.6 %).
         success_threshold: A rollout with a higher reward is correct.
     """
 
-    find_flaw: FlawFinder
+    find_flaw: FlawFinder | AskedIntervener
     max_rounds: PositiveInt = 5
     max_hint_share: Fraction = 0.026
     success_threshold: NumberOrSchedule = 0.5
 
-    provides = Provides(reward_terms=(HINT_SHARE,))
+    @property
+    def provides(self) -> Provides:
+        """The reward term, and the role of a model that intervenes."""
+        model = self.find_flaw if isinstance(self.find_flaw, AskedIntervener) else None
+        roles = model.provides.roles if model else ()
+        return Provides(reward_terms=(HINT_SHARE,), roles=roles)
 
     async def __call__(self, task: Task, env: Env, actor: Actor) -> Group:
         group = await self.inner(task, env, actor)
@@ -90,7 +97,7 @@ class CorrectiveHints(SamplerWrapper):
         for round_index in range(self.max_rounds):
             if rollout.reward > self.success_threshold or rollout.error:
                 break
-            flaw = self.find_flaw(task, rollout.last_response.text)
+            flaw = await self._flaw(task, env, actor.fork("flaw", round_index), rollout)
             if flaw is None:
                 break
             flawed_part, hint = flaw
@@ -102,6 +109,15 @@ class CorrectiveHints(SamplerWrapper):
             group = await score_group(task, env, [hinted.append_turn("", response)])
             rollout = group.rollouts[0]
         return rollout
+
+    async def _flaw(
+        self, task: Task, env: Env, actor: Actor, rollout: Rollout
+    ) -> tuple[str, str] | None:
+        """The flawed part of what the policy generated last, and its hint."""
+        text = rollout.last_response.text
+        if isinstance(self.find_flaw, AskedIntervener):
+            return await self.find_flaw.find_flaw(task, env, actor, text)
+        return self.find_flaw(task, text)
 
     def _is_kept(self, rollout: Rollout) -> bool:
         is_correct = not rollout.error and rollout.reward > self.success_threshold
@@ -132,7 +148,7 @@ PAPER = Paper(
     checked=("golden", "run"),
     source=Source("abstract", "arXiv:2510.04204, abstract"),
     missing=(
-        "An expert model as intervener: flaws are found by rules, or by a function of your own.",
+        "A table with a model as intervener: `AskedIntervener` was run by a script alone.",
         "Tool calls in the middle of a trace: in `recipes/guidance/calm_storm.py` an answer is one"
         " program, without tool calls.",
     ),

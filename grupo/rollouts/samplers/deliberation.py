@@ -37,8 +37,9 @@ class Deliberation:
 
     In the deliberation, agents take turns. The policy of the role `deliberator`, or the policy
     itself, generates the text of each agent: a thought about the request, the rules and the
-    thoughts so far, or `stop`. The deliberation ends after `rounds` rounds, or when `quiet` agents
-    in a row wrote `stop`. The first answer follows the refined thoughts, which are forced in
+    thoughts so far, or `stop`. With `intents`, the first thoughts name what the request may intend,
+    a line each. The deliberation ends after `rounds` rounds, or when `quiet` agents in a row wrote
+    `stop`. The first answer follows the refined thoughts, which are forced in
     `<think>` tags. Its source is "deliberated". The second answer is generated with a false belief
     about the rules in its prompt, and its source is "planted". After generation, the prompts of
     both are replaced by the task's own prompt.
@@ -57,6 +58,8 @@ class Deliberation:
         answer: Text at the end of the prompt of the deliberated answer, with {rules}.
         plant: Text at the end of the prompt of the planted answer, with {belief}.
         separator: Text between thoughts.
+        intents: Text at the end of the prompt, with {rules}, to which the policy of the role
+            replies what the request intends; "" begins without.
     """
 
     agents: tuple[str, ...] = (CRITIC, CRITIC)
@@ -70,6 +73,7 @@ class Deliberation:
     answer: str = ANSWER
     plant: str = PLANT
     separator: str = "\n"
+    intents: str = ""
 
     provides = Provides(roles=(DELIBERATOR_ROLE,))
 
@@ -89,8 +93,8 @@ class Deliberation:
         return await score_group(task, env, rollouts)
 
     async def deliberate(self, task: Task, env: Env, actor: Actor) -> list[str]:
-        """The thoughts of all agents, in order, with repetitions."""
-        thoughts: list[str] = []
+        """The intentions and the thoughts of all agents, in order, with repetitions."""
+        thoughts = await self._intentions(task, env, actor) if self.intents else []
         num_stops = 0  # agents in a row that wrote `stop`
         for turn in range(self.rounds * len(self.agents)):
             instruction = self.agents[turn % len(self.agents)]
@@ -103,12 +107,21 @@ class Deliberation:
                 break
         return thoughts
 
+    async def _intentions(self, task: Task, env: Env, actor: Actor) -> list[str]:
+        """What the request may intend."""
+        suffix = self.intents.format(rules=task.columns[self.rules])
+        text = await self._reply(task, env, actor.fork("intents"), suffix)
+        return [line.strip() for line in text.splitlines() if line.strip()]
+
     async def _next_text(
         self, task: Task, env: Env, actor: Actor, instruction: str, thoughts: Sequence[str]
     ) -> str:
         """The text of the next agent."""
         fields = {"rules": task.columns[self.rules], "thoughts": self.separator.join(thoughts)}
-        suffix = self.discuss.format(**fields, agent=instruction)
+        return await self._reply(task, env, actor, self.discuss.format(**fields, agent=instruction))
+
+    async def _reply(self, task: Task, env: Env, actor: Actor, suffix: str) -> str:
+        """The text of the deliberator behind the prompt and a suffix."""
         observation = await initial_observation(append_to_prompt(task, suffix), env)
         response = await actor(Rollout(role=DELIBERATOR_ROLE), observation)
         return response.text.strip()
@@ -138,7 +151,9 @@ PAPER = Paper(
     source=Source(
         "abstract", "arXiv:2505.21784, abstract; two summaries of the paper; the catalogue's row"
     ),
-    missing=("The decomposition of a request into its intentions, before the deliberation.",),
+    missing=(
+        "A run on a pretrained model, with rules in words; `intents` was run by a script alone.",
+    ),
     deviations=(
         "The texts of the prompts are our choice.",
         "The refiner is a function, which may call a model that judges thoughts.",

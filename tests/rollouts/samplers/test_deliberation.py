@@ -108,3 +108,10 @@ def test_own_refiners_see_the_task():
 def test_no_agents_are_refused():
     with pytest.raises(ConfigError, match=r"Deliberation.agents: \(\). Allowed: one instruction"):
         Deliberation(())
+
+
+def test_intentions_are_the_first_thoughts_which_agents_read():
+    actor = agents_saying(i="5", a="1", b="s")
+    sampler = deliberation("ab", quiet=1, intents="[{rules}|i>")
+    assert thoughts_of(sampler, actor) == ["5.", "1."]
+    assert [context for context, _ in actor.log] == ["Q[R|i>", "Q[R|5.|a>", "Q[R|5.,1.|b>"]

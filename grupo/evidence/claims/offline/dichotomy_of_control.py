@@ -128,7 +128,10 @@ PAPER = Paper(
         "google-research/google-research, dichotomy_of_control/dichotomy_of_control/models/"
         "tabular_sdt.py (of arXiv:2210.13435)",
     ),
-    missing=("Several time steps, and the transformer: tables of one-step choices are here.",),
+    missing=(
+        "Several time steps, the transformer and the trainer: a loop of its own fits tables of "
+        "one-step choices.",
+    ),
     deviations=(
         "Expectations over the latent are exact sums; the code samples it, straight-through.",
         "The posterior minimises the contrastive bound that the energy maximises, as the "

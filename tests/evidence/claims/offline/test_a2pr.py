@@ -1,92 +1,66 @@
-"""A2PR: its targets by hand, and a grid whose log has walks of mixed quality."""
-
-from random import Random
+"""A2PR: its targets and losses by hand, and actions that the log does not have."""
 
 import pytest
 import torch
 
 from grupo.evidence.claims.offline.a2pr import (
-    Critic,
+    Networks,
     TransitionLog,
-    behaviour_model,
+    critic_loss,
     fit_a2pr,
+    generated_actions,
+    generator_loss,
     imitation_targets,
 )
+from grupo.evidence.claims.paired_table import paired_table
+from grupo.evidence.claims.published_runs import published_runs
+from grupo.util.importing import load_module_file
+from tests.helpers.paths import ROOT
 
-SIDE, GOAL, LIMIT, GAMMA = 5, 24, 30, 0.95
-MOVES = ((0, -1), (0, 1), (-1, 0), (1, 0))
-
-
-def moved(state: int, action: int) -> int:
-    x, y = state % SIDE + MOVES[action][0], state // SIDE + MOVES[action][1]
-    return y * SIDE + x if 0 <= x < SIDE and 0 <= y < SIDE else state
-
-
-def recorded(seed: int, walks: int = 24) -> TransitionLog:
-    """Walks from random places, of which a third goes to the goal with 70 % of its actions."""
-    rng = Random(seed)
-    rows = []
-    for number in range(walks):
-        state = rng.randrange(SIDE * SIDE - 1)
-        for _ in range(LIMIT):
-            good = [a for a in (1, 3) if moved(state, a) != state]
-            towards = number % 3 == 0 and rng.random() < 0.7
-            action = rng.choice(good) if towards else rng.randrange(4)
-            there = moved(state, action)
-            rows.append((state, action, float(there == GOAL), there, float(there == GOAL)))
-            state = there
-            if state == GOAL:
-                break
-    columns = [torch.tensor(column) for column in zip(*rows, strict=True)]
-    columns[2], columns[4] = columns[2].double(), columns[4].double()
-    return TransitionLog(*columns, SIDE * SIDE, 4)
+RUNS = ROOT / "docs" / "small_claims_runs" / "logged_walks.jsonl"
+WALKS = load_module_file(ROOT / "recipes" / "small_claims" / "logged_walks.py")
 
 
-def value(policy: torch.Tensor) -> float:
-    """Exact discounted return from a uniform start, in `LIMIT` actions."""
-    v = torch.zeros(SIDE * SIDE).double()
-    there = torch.tensor([[moved(s, a) for a in range(4)] for s in range(SIDE * SIDE)])
-    arrives = (there == GOAL).double()
-    for _ in range(LIMIT):
-        v = (policy * (arrives + (1 - arrives) * GAMMA * v[there])).sum(-1)
-    return v[:GOAL].mean().item()
+class Fixed(torch.nn.Module):
+    """A network whose outputs are a table, whatever it reads."""
+
+    def __init__(self, table: list[list[float]]) -> None:
+        super().__init__()
+        self.table = torch.nn.Parameter(torch.tensor(table, dtype=torch.float64))
+
+    def forward(self, features: torch.Tensor) -> torch.Tensor:
+        return self.table
 
 
-def cloned(log: TransitionLog, weight: torch.Tensor) -> torch.Tensor:
-    """Weighted frequencies; uniform in states without a log."""
-    count = log.counts(weight) + 1e-9
-    return count / count.sum(-1, keepdim=True)
+def two_states(reward: list[float]) -> TransitionLog:
+    """Both actions of state 0: the first one ends, the second one leads to state 1."""
+    tensors = (torch.tensor(x) for x in ([0, 0], [0, 1], reward, [1, 1], [1.0, 0.0]))
+    state, action, rewards, next_state, ends = tensors
+    features = torch.eye(2, dtype=torch.float64)
+    return TransitionLog(state, action, rewards.double(), next_state, ends.double(), features, 2)
 
 
-def off_data(log: TransitionLog, policy: torch.Tensor) -> float:
-    """Mean probability of actions that are not logged, over logged states."""
-    count = log.counts(torch.ones_like(log.reward))
-    return (policy * (count == 0)).sum(-1)[count.sum(-1) > 0].mean().item()
+def fixed_networks(log: TransitionLog) -> Networks:
+    networks = Networks(log)
+    networks.q = Fixed([[0.5, 0.0], [1.0, 3.0]])
+    networks.v = Fixed([[0.25], [0.0]])
+    networks.policy = Fixed([[0.0, 0.0], [0.0, 0.0]])  # both actions are equally likely
+    networks.generator = Fixed([[0.0, 0.0], [0.0, 0.0]])
+    return networks
 
 
-def arms(seed: int) -> dict[str, torch.Tensor]:
-    log = recorded(seed)
-    start = torch.randn(25, 4, generator=torch.Generator().manual_seed(seed)).double()
-    a2pr, critic = fit_a2pr(log, start, seed=seed)
-    free, _ = fit_a2pr(log, start, imitation_weight=0.0, seed=seed)
-    advantage = (critic.q - critic.v[:, None])[log.state, log.action]
-    spread = advantage.std()
-    return {
-        "a2pr": a2pr,
-        "free": free,
-        "cloning": cloned(log, torch.ones_like(log.reward)),
-        "weighted": cloned(log, (advantage / spread).clamp(max=3).exp()),
-    }
+def test_the_errors_of_both_critics_by_hand():
+    log = two_states([1.0, 0.0])
+    networks = fixed_networks(log)
+    # targets 1 and 0.5 (1 + 3) / 2 = 1; Q errs by 0.5 and 1, V by 0.75 twice
+    expected = (0.25 + 1.0) / 2 + 0.75**2
+    assert critic_loss(log, networks, networks.q, 0.5).item() == pytest.approx(expected)
 
 
-def test_the_critic_by_hand():
-    tensors = (torch.tensor(x) for x in ([0, 0], [0, 1], [1.0, 0.0], [1, 1], [1.0, 1.0]))
-    critic = Critic(torch.zeros(2, 2), torch.zeros(2))
-    log = TransitionLog(*tensors, 2, 2)
-    critic.update(log, torch.full((2, 2), 0.5), GAMMA, 1.0)
-    assert critic.q.tolist() == [[1.0, 0.0], [0.0, 0.0]]
-    assert critic.v.tolist() == [0.5, 0.0]
-    assert behaviour_model(log, critic)[0].tolist() == [1.0, 0.0]  # advantages 1/2 and -1/2
+def test_the_generator_imitates_logged_actions_of_positive_advantage():
+    networks = fixed_networks(two_states([1.0, 0.0]))
+    generator_loss(two_states([1.0, 0.0]), networks).backward()  # advantages 0.25 and -0.25
+    assert networks.generator.table.grad[0].tolist() == [-0.5, 0.5]
 
 
 def test_targets_by_hand():
@@ -97,20 +71,36 @@ def test_targets_by_hand():
     assert weight.tolist() == [2.0, 2.0, 0.0]
 
 
-@pytest.mark.slow
-def test_against_cloning_and_a_policy_gradient_without_a_constraint():
-    """Higher returns than cloning in 6 of 8 seeds, than weighted cloning in 5, than free in 7.
+def test_actions_that_are_not_logged_are_generated_unless_they_are_excluded():
+    log = WALKS.recorded(seed=0)
+    networks, random = Networks(log), torch.Generator().manual_seed(0)
+    everything = torch.ones_like(log.logged)
+    free = generated_actions(log, networks, everything, random)
+    logged = generated_actions(log, networks, log.logged, random)
+    assert not log.logged[log.state, free].all()
+    assert log.logged[log.state, logged].all()
 
-    That is fewer than four of five: in two seeds the critic overrates states whose next actions
-    are not logged, and the returns are near 0. Actions off the data are rarer in all eight.
-    """
-    seeds = range(8)
-    policies = [arms(seed) for seed in seeds]
-    returns = [{name: value(policy) for name, policy in p.items()} for p in policies]
-    names = ("cloning", "weighted", "free")
-    wins = {name: sum(row["a2pr"] > row[name] for row in returns) for name in names}
-    shares = [
-        [off_data(recorded(s), policies[s][name]) for name in ("a2pr", "free")] for s in seeds
-    ]
-    assert all(constrained < free for constrained, free in shares)
-    assert wins == {"cloning": 6, "weighted": 5, "free": 7}
+
+def test_training_on_a_log_raises_the_return_above_that_of_random_walks():
+    log = WALKS.recorded(seed=0)
+    networks = fit_a2pr(log, steps=60)
+    policy = networks.policy(log.features).softmax(-1).detach()
+    assert WALKS.value(policy) > WALKS.value(torch.full_like(policy, 0.25)) + 0.1
+
+
+def test_the_return_of_a_policy_that_always_walks_to_the_goal_is_exact():
+    side = WALKS.SIDE
+    policy = torch.zeros(side * side, 4, dtype=torch.float64)
+    policy[:, 1] = 1.0  # down,
+    policy[-side:] = torch.tensor([0.0, 0.0, 0.0, 1.0])  # then right
+    last = side - 1
+    distances = [(last - s % side) + (last - s // side) for s in range(side * side - 1)]
+    expected = sum(0.95 ** (d - 1) for d in distances) / len(distances)
+    assert WALKS.value(policy) == pytest.approx(expected)
+
+
+def test_the_table_of_the_page_is_that_of_the_runs():
+    runs = published_runs(RUNS, WALKS.ARMS, range(8))
+    table = paired_table(runs, WALKS.METRICS, WALKS.BASELINE)
+    page = (ROOT / "docs" / "small_claims.md").read_text()
+    assert set(table.splitlines()) <= set(page.splitlines())
