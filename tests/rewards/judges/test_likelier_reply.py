@@ -8,8 +8,8 @@ from transformers import AutoModelForCausalLM
 
 from grupo.core.types import Response, Rollout, Task
 from grupo.core.usage import count_external_usage
-from grupo.rewards import LocalModel
-from grupo.rewards.judges import JudgeError, LikelierReply
+from grupo.rewards import LikelierReply, LocalModel
+from grupo.rewards.judges import JudgeError
 from grupo.rewards.judges.frozen_model import load_frozen
 from grupo.util.errors import ConfigError
 from grupo.util.event_loop import run_coroutine
