@@ -128,5 +128,4 @@ def test_every_arm_runs_on_barely_trained_models(recipe, tmp_path, monkeypatch):
         assert metrics["steps"] == 1
         assert 0 <= metrics["correct"] <= 1
     beginner = recipe.policy_of(tmp_path, "beginner").build()
-    assert len(recipe.properties(beginner).splitlines()) == 5  # a header, a rule, three chains
     assert len(recipe.abilities(beginner, recipe.teachers_requests()).splitlines()) == 4
