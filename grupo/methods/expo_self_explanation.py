@@ -66,6 +66,7 @@ PAPER = Paper(
     ),
     audit="added term and its decay compared with the note that the catalogue's row quotes",
     shown=(
+        "docs/guidance_shown/worded_help.md#results",
         "tests/methods/test_expo_self_explanation.py"
         "::test_group_of_failures_has_exactly_beta_times_the_gradient_of_imitation",
     ),

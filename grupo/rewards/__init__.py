@@ -47,6 +47,7 @@ from grupo.rewards.instruction_following import InstructionFollowing, all_met, s
 from grupo.rewards.judges import (
     ChatEndpoint,
     Judge,
+    LikelierReply,
     LocalModel,
     Overthinking,
     PairwiseJudge,
@@ -151,6 +152,7 @@ __all__ = [
     "LearnedReward",
     "LengthAwareBleu",
     "LengthPenalty",
+    "LikelierReply",
     "LocalModel",
     "MaskIoU",
     "MathEqual",

@@ -68,7 +68,8 @@ PAPER = Paper(
     ),
     plan="The script: 32 prompts of 8 rollouts in batches of 128: 2 updates per step; here one.",
     missing=(
-        "Constraints that a frozen judge answers by the log-probabilities of YES and NO.",
+        "Constraints that a frozen judge answers by the log-probabilities of YES and NO:"
+        " LikelierReply is the judge, and the tasks of the recipe have no such constraint.",
         "The mixture with mathematical tasks: MathReward scores them, Mixture mixes them.",
     ),
     deviations=(

@@ -3,6 +3,7 @@
 from grupo.rewards.judges.base import ChatModel, ChatReply, JudgeError
 from grupo.rewards.judges.endpoint import ChatEndpoint
 from grupo.rewards.judges.judge import Judge
+from grupo.rewards.judges.likelier_reply import LikelierReply
 from grupo.rewards.judges.local_model import LocalModel
 from grupo.rewards.judges.overthinking import Overthinking
 from grupo.rewards.judges.pairwise_judge import PairwiseJudge
@@ -25,6 +26,7 @@ __all__ = [
     "Judge",
     "JudgeError",
     "LetterChoice",
+    "LikelierReply",
     "LocalModel",
     "NumberAfter",
     "Overthinking",

@@ -72,6 +72,34 @@ class FrozenModel:
         replies = generate_all(engine, requests)
         return [self._reply(*pair) for pair in zip(requests, replies, strict=True)]
 
+    @torch.no_grad()
+    def reply_logprobs(
+        self, conversations: Sequence[Conversation], replies: Sequence[str]
+    ) -> Sequence[Sequence[float] | JudgeError]:
+        """The log-probability of each given reply to each conversation, at temperature 1.
+
+        An error takes the place of a conversation whose context has no room for the replies.
+        """
+        given = [self.chat_tokenizer.encode_forced(reply) for reply in replies]
+        contexts = [self._request(messages) for messages in conversations]
+        longest = self.stop_conditions.context_length - max(map(len, given))
+        fitting = [request for request in contexts if len(request.tokens) <= longest]
+        requests = [
+            Request((*request.tokens, *tokens), request.rng_key, Sampling(), num_scored=len(tokens))
+            for request in fitting
+            for tokens in given
+        ]
+        engine = self.evaluator.engine(
+            self.lm_head, self.chat_tokenizer.tokenizer, self.stop_conditions
+        )
+        sums = iter([sum(reply.logp) for reply in generate_all(engine, requests)])
+        return [
+            [next(sums) for _ in given]
+            if len(request.tokens) <= longest
+            else self._too_long(request)
+            for request in contexts
+        ]
+
     def _request(self, messages: Conversation) -> Request:
         digest = hashlib.sha256(json.dumps([dict(m) for m in messages]).encode()).hexdigest()
         tokens = self.chat_tokenizer.encode_observation(Rollout(), messages)
@@ -80,14 +108,16 @@ class FrozenModel:
     def _reply(self, request: Request, reply: Reply) -> ReplyOrError:
         room = self.stop_conditions.context_length - len(request.tokens)
         if room < 1:
-            return JudgeError(
-                f"the judge {self.name!r} has a context of"
-                f" {self.stop_conditions.context_length} tokens; the conversation has"
-                f" {len(request.tokens)}"
-            )
+            return self._too_long(request)
         text = self.chat_tokenizer.decode(reply.tokens)
         reason = "length" if reply.finish_reason == "length" else "stop"
         return ChatReply(text, reason, len(request.tokens), len(reply.tokens))
+
+    def _too_long(self, request: Request) -> JudgeError:
+        return JudgeError(
+            f"the judge {self.name!r} has a context of {self.stop_conditions.context_length}"
+            f" tokens; the conversation has {len(request.tokens)}"
+        )
 
 
 def _chat_tokenizer(

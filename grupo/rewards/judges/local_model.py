@@ -46,6 +46,17 @@ class LocalModel:
             add_external_usage(_usage(reply))
         return replies
 
+    async def reply_logprobs(
+        self, conversations: Sequence[Conversation], replies: Sequence[str]
+    ) -> Sequence[Sequence[float] | JudgeError]:
+        """The log-probability of each of the given replies to each conversation, in nats."""
+        score = partial(self._loaded().reply_logprobs, conversations, replies)
+        logprobs: Sequence[Sequence[float] | JudgeError] = await run_on_main_thread(score)
+        for found in logprobs:
+            is_error = isinstance(found, JudgeError)
+            add_external_usage({"judge_failed" if is_error else "judge_calls": 1.0})
+        return logprobs
+
     def _loaded(self) -> Any:
         from grupo.rewards.judges.frozen_model import load_frozen  # imports transformers
 
