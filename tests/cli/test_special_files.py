@@ -1,6 +1,7 @@
 """Files that options name: what is no regular file is refused, and never waited for."""
 
 import os
+import re
 import signal
 
 import pytest
@@ -49,7 +50,7 @@ def test_a_file_that_is_no_regular_one_is_refused_unread(
         main(arguments)
     assert end.value.code == 2
     error = capsys.readouterr().err
-    assert "named" in error
+    assert re.search(r"named|/dev/zero|/proc/kmsg", error)  # a link, or what it leads to
     assert "Traceback" not in error
     assert len(os.listdir(tmp_path)) == 1
 
