@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from grupo.core.types import Message
-from grupo.envs.proxy.api_error import ApiError, invalid
+from grupo.envs.proxy.api_error import ApiError, invalid, shown
 from grupo.envs.tools.formats import ToolCall, valid_call_id
 from grupo.util.errors import suggest
 
@@ -77,7 +77,7 @@ def add_message(messages: MessageList, place: str, item: Any) -> None:
         raise invalid(place, item, 'an object such as {"role": "user", "content": "…"}')
     role = item.get("role")
     if not isinstance(role, str) or role not in ROLES:
-        raise ApiError(f"{place}.role: {role!r}. {suggest(str(role), ROLES)}", param=place)
+        raise ApiError(f"{place}.role: {shown(role)}. {suggest(str(role), ROLES)}", param=place)
     content = parse_text(f"{place}.content", item.get("content"))
     if role == "tool":
         messages.add_result(content, item.get("tool_call_id"))
@@ -164,7 +164,7 @@ def parse_call(place: str, function: Mapping[str, Any], call_id: object) -> Tool
 def _part_text(place: str, part: Any) -> str:
     kind = part.get("type") if isinstance(part, Mapping) else type(part).__name__
     if kind not in TEXT_PARTS:
-        raise ApiError(f"{place}.type: {kind!r}. Allowed: text.", param=place)
+        raise ApiError(f"{place}.type: {shown(kind)}. Allowed: text.", param=place)
     if not isinstance(part.get("text"), str):
         raise invalid(f"{place}.text", part.get("text"), "a text")
     return part["text"]

@@ -8,7 +8,7 @@ from itertools import groupby
 from typing import Any
 
 from grupo.core.types import Message
-from grupo.envs.proxy.api_error import MAX_SHOWN, ApiError, invalid
+from grupo.envs.proxy.api_error import ApiError, invalid, shown
 from grupo.envs.proxy.messages import (
     MessageList,
     add_message,
@@ -70,8 +70,8 @@ def _add_item(messages: MessageList, place: str, item: Mapping[str, Any]) -> Non
             output = parse_text(f"{place}.output", item.get("output"))
             messages.add_result(output, item.get("call_id"))
         case other:
-            shown = repr(other)[:MAX_SHOWN]
-            raise ApiError(f"{place}.type: {shown}. {suggest(str(other), ITEM_TYPES)}", param=place)
+            hint = suggest(str(other), ITEM_TYPES)
+            raise ApiError(f"{place}.type: {shown(other)}. {hint}", param=place)
 
 
 def _parse_call(place: str, item: Mapping[str, Any]) -> ToolCall:

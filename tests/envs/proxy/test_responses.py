@@ -238,6 +238,22 @@ def test_ten_thousand_calls_and_results_are_read_in_seconds():
     assert [message["name"] for message in request.messages[1:]] == ["add"] * 10_000
 
 
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"input": [{"type": "a" * 10_000}]},
+        {"input": [{"role": "a" * 10_000}]},
+        {"input": [{"role": "user", "content": [{"type": "a" * 10_000}]}]},
+        {"input": "a", "tools": [{"type": "a" * 10_000}]},
+        {"input": "a", "previous_response_id": "a" * 10_000},
+    ],
+)
+def test_a_refusal_repeats_the_beginning_of_a_long_value(body):
+    with pytest.raises(ApiError, match=r"a{70,80}") as refusal:
+        parse_responses_request(body)
+    assert len(str(refusal.value)) < 400
+
+
 def test_calls_after_an_answer_belong_to_it_and_a_result_names_its_tool():
     call = {"type": "function_call", "call_id": "a", "name": "add"}
     items = [
