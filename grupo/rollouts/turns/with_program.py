@@ -48,8 +48,8 @@ class WithProgram:
 
     def given(self) -> "GivenProgram":
         """The same strategy with the text of the file, without white space around it."""
+        path = parse_path(self.file)
         try:
-            path = parse_path(self.file)
             program = read_limited(path, PROMPT_FILE_SIZE).strip()
         except FileNotFoundError as error:
             siblings = sorted(file.name for file in path.parent.glob("*") if file.is_file())
