@@ -10,10 +10,12 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 from torch.nn.functional import pad
 
-from grupo.core.component import component
+from grupo.core.component import check_field, component
 from grupo.core.ranges import FractionBelowOne, PositiveProbability
 from grupo.kernels.log_softmax import at_least_float32
 from grupo.kernels.native import log_softmax
+
+MIN_TEMPERATURE = 1e-30  # logits that are divided by less become infinite in float32
 
 
 @component
@@ -24,7 +26,7 @@ class Sampling:
     first ones count as likelier. `top_k=1` is greedy decoding.
 
     Args:
-        temperature: divides the logits.
+        temperature: divides the logits; 1e-30 or more.
         top_p: keeps the fewest tokens whose probabilities sum to top_p.
         top_k: keeps the k likeliest tokens; 0 keeps all.
         min_p: keeps tokens at least min_p times as likely as the likeliest.
@@ -34,6 +36,10 @@ class Sampling:
     top_p: PositiveProbability = 1.0
     top_k: Annotated[int, Ge(0), "0 keeps all"] = 0
     min_p: FractionBelowOne = 0.0
+
+    def __post_init__(self) -> None:
+        allowed = f"{MIN_TEMPERATURE:g} or more; greedy decoding is top_k=1"
+        check_field(self, "temperature", self.temperature >= MIN_TEMPERATURE, allowed)
 
     def __call__(self, logits: Float[Tensor, "m V"], keep: Int[Tensor, "m"]) -> Tensor:
         """Logits of the distribution, -inf where truncated; tokens in `keep` are never truncated.

@@ -6,7 +6,7 @@ from pathlib import Path
 from grupo.core.component import component
 from grupo.util.errors import ConfigError, suggest
 from grupo.util.json_text import read_limited
-from grupo.util.limits import TEMPLATE_FILE_SIZE
+from grupo.util.limits import PROMPT_FILE_SIZE
 from grupo.util.loader_errors import loader_errors
 from grupo.util.user_paths import parse_path
 
@@ -47,7 +47,7 @@ def read_template(path: str) -> str:
         if not file.exists():
             raise ConfigError(f"chat_template: there is no file {path!r}. {_suggestion(file)}")
         try:
-            text = read_limited(file, TEMPLATE_FILE_SIZE)
+            text = read_limited(file, PROMPT_FILE_SIZE)
         except ConfigError as error:
             raise ConfigError(f"chat_template: {error}") from error
     if not text.strip():

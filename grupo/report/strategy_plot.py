@@ -10,9 +10,15 @@ from grupo.util.errors import ConfigError, suggest
 
 
 def check_picture(file: Path) -> None:
-    """Raise `ConfigError` for a file whose suffix is no format of pictures."""
+    """Raise `ConfigError` for a file that cannot be a picture, or cannot be written."""
     if file.suffix not in FORMATS:
         raise ConfigError(f"out: {file.name!r} is not an image. {suggest(file.suffix, FORMATS)}")
+    if not file.parent.is_dir():
+        raise ConfigError(
+            f"out: {str(file)!r} is in a folder that does not exist. Name another file."
+        )
+    if file.exists() and not file.is_file():
+        raise ConfigError(f"out: {str(file)!r} exists and is no file. Name another file.")
 
 
 def draw_frontier(comparison: StrategyComparison, file: Path) -> Path:
@@ -23,7 +29,7 @@ def draw_frontier(comparison: StrategyComparison, file: Path) -> Path:
         file: The picture: PNG, SVG or PDF.
 
     Raises:
-        ConfigError: Another format, or matplotlib is not installed.
+        ConfigError: Another format, a file that cannot be written, or no matplotlib.
     """
     check_picture(file)
     fig = figure(7, 4.2)
@@ -37,7 +43,10 @@ def draw_frontier(comparison: StrategyComparison, file: Path) -> Path:
     axes.spines[["top", "right"]].set_visible(False)
     axes.grid(alpha=0.25)
     axes.legend(frameon=False)
-    return save_figure(fig, file)
+    try:
+        return save_figure(fig, file)
+    except OSError as error:
+        raise ConfigError(f"out: {str(file)!r}: {error.strerror}.") from error
 
 
 def _draw_curve(axes: Any, results: Sequence[StrategyResult], color: str, label: str) -> None:

@@ -52,11 +52,11 @@ JSON_FILE_SIZE = Limit(
     "bytes",
     "the file is read into memory whole; a recipe has about 5,000 bytes",
 )
-TEMPLATE_FILE_SIZE = Limit(
-    "a file of `chat_template`",
+PROMPT_FILE_SIZE = Limit(
+    "a file of `chat_template`, or of a program for `WithProgram`",
     2**20,
     "bytes",
-    "it is compiled whole; the longest published templates have 20,000 bytes",
+    "it is compiled or tokenized whole; the longest published templates have 20,000 bytes",
 )
 RECIPE_FILE_SIZE = Limit(
     "a recipe or a pipeline in TOML or YAML",
@@ -257,7 +257,7 @@ LIMITS = (
     CODE_DEPTH,
     JSON_DEPTH,
     JSON_FILE_SIZE,
-    TEMPLATE_FILE_SIZE,
+    PROMPT_FILE_SIZE,
     RECIPE_FILE_SIZE,
     YAML_VALUES,
     DOCUMENTS_SIZE,

@@ -1,6 +1,7 @@
 """`grupo eval --strategy` and `grupo ask --strategy`: tables, pictures, bad input."""
 
 import json
+import os
 import re
 from pathlib import Path
 
@@ -36,6 +37,29 @@ def test_the_comparison_is_a_table_and_a_picture(grupo, tmp_path):
     assert "3 tasks, 2 answers of each strategy" in out
     assert "Vote(3): of 6 votes" in out
     assert picture.read_text().startswith("<?xml")
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("none/a.svg", "is in a folder that does not exist. Name another file."),
+        ("pipe.svg", "exists and is no file. Name another file."),
+    ],
+)
+def test_a_picture_that_cannot_be_written_is_refused_before_the_answers(
+    name, message, grupo, tmp_path
+):
+    os.mkfifo(tmp_path / "pipe.svg")
+    code, out, err = grupo(*EVAL, *STRATEGIES, "--out", str(tmp_path / name))
+    assert (code, out) == (2, "")
+    assert message in err
+
+
+def test_a_picture_that_the_system_refuses_is_one_message_after_the_table(grupo):
+    code, out, err = grupo(*EVAL, "--strategy", "single", "--out", "/proc/a.svg")
+    assert code == 2
+    assert "answers of each strategy" in out
+    assert err.splitlines()[-1] == "grupo: out: '/proc/a.svg': No such file or directory."
 
 
 def test_a_kept_comparison_is_in_the_report_of_the_run(grupo, tmp_path):

@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import nn
 
-from grupo.inference.sampling_params import Sampling
+from grupo.inference.sampling_params import MIN_TEMPERATURE, Sampling
 from grupo.kernels.hidden_states import HiddenStates
 from grupo.models.token_statistics import TokenDistributions, token_signals
 from grupo.util.errors import ConfigError
@@ -201,3 +201,15 @@ def test_no_tokens_give_empty_signals():
 def test_invalid_parameters_raise_config_errors(field, value):
     with pytest.raises(ConfigError, match=rf"^Sampling.{field}: .* Allowed: "):
         Sampling(**{field: value})
+
+
+@pytest.mark.parametrize("truncation", [{}, {"top_p": 0.9}, {"top_k": 3}, {"min_p": 0.1}])
+def test_the_smallest_temperature_draws_the_likeliest_token_and_a_smaller_one_is_refused(
+    truncation,
+):
+    logits = torch.tensor([[1.0, 50.0, -30.0, 2.0]])
+    sampling = Sampling(MIN_TEMPERATURE, **truncation)
+    token, logp = sampling.sample(logits, torch.tensor([0.7]))
+    assert (token.item(), logp.item()) == (1, 0.0)
+    with pytest.raises(ConfigError, match=r"Sampling\.temperature: 1e-40\. Allowed: 1e-30 or more"):
+        Sampling(1e-40, **truncation)

@@ -3,6 +3,8 @@
 import json
 from pathlib import Path
 
+import pytest
+
 from grupo.algo.losses import Clip
 from grupo.method import Method
 from grupo.report.html.payload import run_payload
@@ -165,3 +167,17 @@ def test_crash_of_a_compared_run_is_a_problem(tmp_path):
     assert read(tmp_path).problems[0].startswith("crash.json: cannot be read.")
     write_run(tmp_path)  # resumed and finished
     assert read(tmp_path).problems == []
+
+
+@pytest.mark.parametrize("responses", ["[}", "[NaN]", '[]],"a":[[1]', "[" * 5000 + "]" * 5000])
+def test_responses_that_are_no_json_are_a_problem_and_the_other_groups_are_read(
+    responses, tmp_path
+):
+    folder = write_run(tmp_path / "run", steps=1)
+    lines = (folder / "responses.jsonl").read_text().splitlines()
+    lines[0] = f'{{"step": 1, "group": 0, "responses": {responses}}}'
+    (folder / "responses.jsonl").write_text("\n".join([*lines, ""]))
+    view = RunView(folder)
+    view.refresh()
+    assert [group["task"] for group in view.groups(1)] == ["two"]
+    assert any("step 1, group 0, its responses" in problem for problem in view.problems)

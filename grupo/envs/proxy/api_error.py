@@ -4,6 +4,8 @@ from collections.abc import Mapping
 from http import HTTPStatus
 from typing import Any
 
+MAX_SHOWN = 80  # characters of a value in a message
+
 
 class ApiError(Exception):
     """A call that is not answered.
@@ -41,4 +43,9 @@ def invalid(param: str, value: Any, allowed: str) -> ApiError:
     >>> str(invalid("n", 2, "1"))
     'n: 2. Allowed: 1.'
     """
-    return ApiError(f"{param}: {repr(value)[:80]}. Allowed: {allowed}.", param=param)
+    return ApiError(f"{param}: {shown(value)}. Allowed: {allowed}.", param=param)
+
+
+def shown(value: Any) -> str:
+    """A value of a request as it is named in a message."""
+    return repr(value)[:MAX_SHOWN]

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from grupo.core.types import Message
-from grupo.envs.proxy.api_error import ApiError, invalid
+from grupo.envs.proxy.api_error import ApiError, invalid, shown
 from grupo.envs.tools.formats import ToolCall, valid_call_id
 from grupo.util.errors import suggest
 
@@ -28,20 +28,47 @@ def parse_messages(value: Any) -> tuple[Message, ...]:
     """
     if not isinstance(value, list) or not value:
         raise invalid("messages", value, "a list of one message or more")
-    messages: list[Message] = []
+    messages = MessageList()
     for i, item in enumerate(value):
-        messages.append(parse_message(f"messages[{i}]", item, messages))
-    check_last_message(messages, "messages")
-    return tuple(messages)
+        add_message(messages, f"messages[{i}]", item)
+    check_last_message(messages.messages, "messages")
+    return tuple(messages.messages)
 
 
-def parse_message(place: str, item: Any, earlier: Sequence[Message]) -> Message:
-    """A message of a request.
+class MessageList:
+    """Messages of a request in order, and the names of the tools that they call."""
+
+    def __init__(self) -> None:
+        self.messages: list[Message] = []
+        self.tool_names: dict[str, str] = {}  # by the identifier of the call
+
+    def add(self, message: Message) -> None:
+        """Append a message."""
+        self.messages.append(message)
+        calls = message.get("tool_calls", ())
+        self.tool_names |= {call["id"]: call["function"]["name"] for call in calls}
+
+    def add_calls(self, calls: Sequence[ToolCall]) -> None:
+        """Add tool calls to the last message, if it is an answer; else append one without text."""
+        follows_text = bool(self.messages) and self.messages[-1]["role"] == "assistant"
+        answer = self.messages.pop() if follows_text else assistant_message("", ())
+        earlier = answer.get("tool_calls", ())
+        self.add({**answer, "tool_calls": (*earlier, *map(_call_object, calls))})
+
+    def add_result(self, content: str, call_id: object) -> None:
+        """Append a result, with the name of the tool whose call has the identifier."""
+        short_id = short_call_id(str(call_id))
+        name = self.tool_names.get(short_id, "unknown")
+        self.add({"role": "tool", "tool_call_id": short_id, "name": name, "content": content})
+
+
+def add_message(messages: MessageList, place: str, item: Any) -> None:
+    """Append a message of a request.
 
     Args:
+        messages: The messages before it.
         place: Where it stands in the request, for error messages.
         item: The message in OpenAI's form.
-        earlier: The messages before it, which name the tool of a result.
 
     Raises:
         ApiError: It has an unknown role, or content that is no text.
@@ -50,13 +77,15 @@ def parse_message(place: str, item: Any, earlier: Sequence[Message]) -> Message:
         raise invalid(place, item, 'an object such as {"role": "user", "content": "…"}')
     role = item.get("role")
     if not isinstance(role, str) or role not in ROLES:
-        raise ApiError(f"{place}.role: {role!r}. {suggest(str(role), ROLES)}", param=place)
+        raise ApiError(f"{place}.role: {shown(role)}. {suggest(str(role), ROLES)}", param=place)
     content = parse_text(f"{place}.content", item.get("content"))
     if role == "tool":
-        return result_message(content, item.get("tool_call_id"), earlier)
-    if role != "assistant":
-        return {"role": ROLES[role], "content": content}
-    return assistant_message(content, _parse_calls(f"{place}.tool_calls", item.get("tool_calls")))
+        messages.add_result(content, item.get("tool_call_id"))
+    elif role == "assistant":
+        calls = _parse_calls(f"{place}.tool_calls", item.get("tool_calls"))
+        messages.add(assistant_message(content, calls))
+    else:
+        messages.add({"role": ROLES[role], "content": content})
 
 
 def check_last_message(messages: Sequence[Message], field: str) -> None:
@@ -77,10 +106,10 @@ def check_last_message(messages: Sequence[Message], field: str) -> None:
 def assistant_message(content: str, calls: Sequence[ToolCall]) -> Message:
     """An answer with tool calls as a message."""
     message: Message = {"role": "assistant", "content": content.strip()}
-    return {**message, "tool_calls": tuple(map(call_object, calls))} if calls else message
+    return {**message, "tool_calls": tuple(map(_call_object, calls))} if calls else message
 
 
-def call_object(call: ToolCall) -> Mapping[str, Any]:
+def _call_object(call: ToolCall) -> Mapping[str, Any]:
     """A tool call in a message, with its arguments as chat templates read them."""
     function = {"name": call.name, "arguments": call.arguments}
     return {"id": call.call_id, "type": "function", "function": function}
@@ -90,21 +119,6 @@ def calls_of(message: Message) -> list[tuple[str, Any]]:
     """Name and arguments of each tool call in a message of the assistant."""
     functions = (call["function"] for call in message.get("tool_calls", ()))
     return [(function["name"], function["arguments"]) for function in functions]
-
-
-def result_message(content: str, call_id: object, earlier: Sequence[Message]) -> Message:
-    """A result, with the name of the tool whose call has the identifier.
-
-    Args:
-        content: The text of the result.
-        call_id: The identifier of the call, as the agent writes it.
-        earlier: The messages before it.
-    """
-    short_id = short_call_id(str(call_id))
-    calls = [call for message in earlier for call in message.get("tool_calls", ())]
-    names = {call["id"]: call["function"]["name"] for call in calls}
-    name = names.get(short_id, "unknown")
-    return {"role": "tool", "tool_call_id": short_id, "name": name, "content": content}
 
 
 def short_call_id(text: str) -> str:
@@ -150,7 +164,7 @@ def parse_call(place: str, function: Mapping[str, Any], call_id: object) -> Tool
 def _part_text(place: str, part: Any) -> str:
     kind = part.get("type") if isinstance(part, Mapping) else type(part).__name__
     if kind not in TEXT_PARTS:
-        raise ApiError(f"{place}.type: {kind!r}. Allowed: text.", param=place)
+        raise ApiError(f"{place}.type: {shown(kind)}. Allowed: text.", param=place)
     if not isinstance(part.get("text"), str):
         raise invalid(f"{place}.text", part.get("text"), "a text")
     return part["text"]

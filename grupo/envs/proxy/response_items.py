@@ -4,19 +4,19 @@ Source: the types of the package openai 3.54, `openai.types.responses.response_i
 """
 
 from collections.abc import Mapping
+from itertools import groupby
 from typing import Any
 
 from grupo.core.types import Message
-from grupo.envs.proxy.api_error import ApiError, invalid
+from grupo.envs.proxy.api_error import ApiError, invalid, shown
 from grupo.envs.proxy.messages import (
-    assistant_message,
-    call_object,
+    MessageList,
+    add_message,
     check_last_message,
     parse_call,
-    parse_message,
     parse_text,
-    result_message,
 )
+from grupo.envs.tools.formats import ToolCall
 from grupo.util.errors import suggest
 
 ITEM_TYPES = ("message", "function_call", "function_call_output")
@@ -36,42 +36,45 @@ def parse_items(body: Mapping[str, Any]) -> tuple[Message, ...]:
     instructions = body.get("instructions")
     if not isinstance(instructions, str | None):
         raise invalid("instructions", instructions, "a text")
-    messages: list[Message] = []
+    messages = MessageList()
     if instructions:
-        messages.append({"role": "system", "content": instructions})
+        messages.add({"role": "system", "content": instructions})
     value = body.get("input")
     items = [{"role": "user", "content": value}] if isinstance(value, str) else value
     if not isinstance(items, list) or not items:
         raise invalid("input", value, "a text, or a list of one item or more")
-    for i, item in enumerate(items):
-        _add_item(messages, f"input[{i}]", item)
-    check_last_message(messages, "input")
-    return tuple(messages)
+    places = ((f"input[{i}]", item) for i, item in enumerate(items))
+    for kind, group in groupby(places, key=lambda pair: _kind(*pair)):
+        if kind == "function_call":  # those of one answer
+            messages.add_calls([_parse_call(*pair) for pair in group])
+            continue
+        for place, item in group:
+            _add_item(messages, place, item)
+    check_last_message(messages.messages, "input")
+    return tuple(messages.messages)
 
 
-def _add_item(messages: list[Message], place: str, item: Any) -> None:
-    """Append the message of an item, or add its call to the last one."""
+def _kind(place: str, item: Any) -> Any:
+    """The type of an item."""
     if not isinstance(item, Mapping):
         raise invalid(place, item, 'an object such as {"role": "user", "content": "…"}')
-    match item.get("type") or "message":
+    return item.get("type") or "message"
+
+
+def _add_item(messages: MessageList, place: str, item: Mapping[str, Any]) -> None:
+    """Append the message of an item that is no call."""
+    match _kind(place, item):
         case "message":
-            messages.append(parse_message(place, item, messages))
-        case "function_call":
-            _add_call(messages, place, item)
+            add_message(messages, place, item)
         case "function_call_output":
             output = parse_text(f"{place}.output", item.get("output"))
-            messages.append(result_message(output, item.get("call_id"), messages))
+            messages.add_result(output, item.get("call_id"))
         case other:
-            raise ApiError(
-                f"{place}.type: {other!r}. {suggest(str(other), ITEM_TYPES)}", param=place
-            )
+            hint = suggest(str(other), ITEM_TYPES)
+            raise ApiError(f"{place}.type: {shown(other)}. {hint}", param=place)
 
 
-def _add_call(messages: list[Message], place: str, item: Mapping[str, Any]) -> None:
+def _parse_call(place: str, item: Mapping[str, Any]) -> ToolCall:
     if not isinstance(item.get("name"), str):
         raise invalid(place, item, '{"type": "function_call", "call_id": "…", "name": "…"}')
-    call = parse_call(place, item, item.get("call_id"))
-    follows_text = bool(messages) and messages[-1]["role"] == "assistant"
-    answer = messages.pop() if follows_text else assistant_message("", ())
-    calls = (*answer.get("tool_calls", ()), call_object(call))
-    messages.append({**answer, "tool_calls": calls})
+    return parse_call(place, item, item.get("call_id"))

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from grupo.envs.proxy.api_error import ApiError, invalid
+from grupo.envs.proxy.api_error import ApiError, invalid, shown
 from grupo.envs.proxy.chat_request import ChatRequest
 from grupo.envs.proxy.request_fields import (
     COMMON_OPTIONS,
@@ -70,7 +70,7 @@ def _tools(body: Mapping[str, Any]) -> tuple[Mapping[str, Any], ...]:
 def _function(place: str, tool: Any) -> Mapping[str, Any]:
     kind = tool.get("type") if isinstance(tool, Mapping) else None
     if isinstance(kind, str) and kind != "function":
-        raise ApiError(f"{place}.type: {kind!r}. Allowed: 'function'.", param=place)
+        raise ApiError(f"{place}.type: {shown(kind)}. Allowed: 'function'.", param=place)
     if not kind or not isinstance(tool.get("name"), str):
         allowed = '{"type": "function", "name": "…", "parameters": {…}}'
         raise invalid(place, tool, allowed)

@@ -1,6 +1,5 @@
 """Fault-tolerant, incremental view of a run's folder, for the report and the watch display."""
 
-import json
 import os
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -86,8 +85,15 @@ class RunView:
     def groups(self, step: int) -> list[dict[str, Any]]:
         """The groups of a step with their rollouts and recorded responses."""
         places = range(len(self.journal_index.groups.get(step, ())))
-        texts = (self.group_json(step, place) for place in places)
-        return [json.loads(text) for text in texts if text]
+        texts = {place: self.group_json(step, place) for place in places}
+        groups = [
+            self.record_errors(
+                f"step {step}, group {place}, its responses", {}, partial(_parse_object, text)
+            )
+            for place, text in texts.items()
+            if text
+        ]
+        return [dict(group) for group in groups if group]
 
     def group_json(self, step: int, place: int) -> str:
         """A group with its rollouts and recorded responses as JSON; "" if it cannot be read."""

@@ -9,6 +9,8 @@ from grupo.core.ranges import NonEmptyString
 from grupo.core.types import Observation, Rollout
 from grupo.rollouts.turns.private_context import answer_to_prompt, task_text, with_task_text
 from grupo.util.errors import ConfigError, suggest
+from grupo.util.json_text import read_limited
+from grupo.util.limits import PROMPT_FILE_SIZE
 from grupo.util.user_paths import parse_path
 
 FORM = "{program}\n\n{task}"
@@ -30,7 +32,7 @@ class WithProgram:
 
     Raises:
         ConfigError: The form lacks a placeholder, or has one without a value. By `check`: the file
-            is missing, is no text, or is empty.
+            is missing, is no text, is empty, is no regular file, or is too large.
     """
 
     file: NonEmptyString
@@ -41,22 +43,24 @@ class WithProgram:
         check_form("WithProgram.form", self.form, PLACEHOLDERS)
 
     def check(self) -> None:
-        """Raises `ConfigError` if the file is missing, is no text, or is empty."""
+        """Raises `ConfigError` if the file is missing, or is none with a short text."""
         self.given()
 
     def given(self) -> "GivenProgram":
         """The same strategy with the text of the file, without white space around it."""
         path = parse_path(self.file)
-        if not path.is_file():
+        try:
+            program = read_limited(path, PROMPT_FILE_SIZE).strip()
+        except FileNotFoundError as error:
             siblings = sorted(file.name for file in path.parent.glob("*") if file.is_file())
             hint = suggest(path.name, siblings)
-            raise ConfigError(f"WithProgram.file: There is no file {self.file}. {hint}")
-        try:
-            program = path.read_text(encoding="utf-8").strip()
+            raise ConfigError(f"WithProgram.file: There is no file {self.file}. {hint}") from error
         except (OSError, UnicodeDecodeError) as error:
             raise ConfigError(
                 f"WithProgram.file: {self.file!r} cannot be read: {error}."
             ) from error
+        except ConfigError as error:  # a pipe, a device, or a file that is too large
+            raise ConfigError(f"WithProgram.file: {error}") from error
         if not program:
             raise ConfigError(f"WithProgram.file: {self.file!r} is empty. Allowed: some text.")
         return GivenProgram(program, self.form, self.inner)

@@ -69,7 +69,8 @@ def _page(header: dict[int, Any]) -> Page:
     kind, num_bytes = _size(header, 1), _size(header, 2)
     if kind not in PAGE_FIELD:  # readers pass over it
         return Page(num_bytes, 0)
-    fields = header.get(PAGE_FIELD[kind]) or {}
+    fields = header.get(PAGE_FIELD[kind])
+    fields = fields if isinstance(fields, dict) else {}  # another type, or none
     num_values, encoding = _size(fields, 1), _size(fields, ENCODING_FIELD[kind])
     if kind == DICTIONARY_PAGE:
         return Page(num_bytes, 0, is_dictionary=True)

@@ -1,6 +1,7 @@
 """The form of Responses: the unmodified client of OpenAI reads it as it reads chat completions."""
 
 import json
+import time
 from dataclasses import replace
 
 import openai
@@ -215,6 +216,57 @@ def test_both_forms_of_one_request_are_the_same_request():
     body = {"instructions": "Be brief.", "input": items, "tools": [FUNCTION], **common}
     request = parse_responses_request({**body, "max_output_tokens": 7})
     assert replace(request, messages_field="messages") == chat
+
+
+def calls_and_results(count):
+    """The same calls and results in both forms: chat completions, and Responses."""
+    names = [f"call_{i}" for i in range(count)]
+    calls = [{"id": n, "type": "function", "function": {"name": "add"}} for n in names]
+    results = [{"role": "tool", "tool_call_id": n, "content": "4"} for n in names]
+    items = [{"type": "function_call", "call_id": n, "name": "add"} for n in names]
+    outputs = [{"type": "function_call_output", "call_id": n, "output": "4"} for n in names]
+    answer = {"role": "assistant", "content": "", "tool_calls": calls}
+    return {"messages": [answer, *results]}, {"input": [*items, *outputs]}
+
+
+def test_ten_thousand_calls_and_results_are_read_in_seconds():
+    chat, responses = calls_and_results(10_000)
+    begin = time.process_time()
+    request, other = parse_request(chat), parse_responses_request(responses)
+    assert time.process_time() - begin < 5.0  # each result compared with each call: over 20
+    assert other.messages == request.messages
+    assert [message["name"] for message in request.messages[1:]] == ["add"] * 10_000
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"input": [{"type": "a" * 10_000}]},
+        {"input": [{"role": "a" * 10_000}]},
+        {"input": [{"role": "user", "content": [{"type": "a" * 10_000}]}]},
+        {"input": "a", "tools": [{"type": "a" * 10_000}]},
+        {"input": "a", "previous_response_id": "a" * 10_000},
+    ],
+)
+def test_a_refusal_repeats_the_beginning_of_a_long_value(body):
+    with pytest.raises(ApiError, match=r"a{70,80}") as refusal:
+        parse_responses_request(body)
+    assert len(str(refusal.value)) < 400
+
+
+def test_calls_after_an_answer_belong_to_it_and_a_result_names_its_tool():
+    call = {"type": "function_call", "call_id": "a", "name": "add"}
+    items = [
+        {"role": "assistant", "content": "So:"},
+        *(call, {**call, "call_id": "b", "name": "sub"}),
+        {"type": "function_call_output", "call_id": "b", "output": "1"},
+        {**call, "call_id": "c"},
+        {"type": "function_call_output", "call_id": "none", "output": "2"},
+    ]
+    answer, first, other, second = parse_responses_request({"input": items}).messages
+    assert [c["function"]["name"] for c in answer["tool_calls"]] == ["add", "sub"]
+    assert (answer["content"], first["name"], second["name"]) == ("So:", "sub", "unknown")
+    assert (other["content"], len(other["tool_calls"])) == ("", 1)
 
 
 @pytest.mark.parametrize(

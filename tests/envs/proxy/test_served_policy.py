@@ -74,6 +74,7 @@ def test_a_stream_has_the_greedy_answer(client):
     [
         ({"n": 3}, "n", "n: 3. Allowed: 1"),
         ({"temperature": -1}, "temperature", "-1. Allowed: above 0"),
+        ({"temperature": 1e-40}, "temperature", "1e-40. Allowed: 1e-30 or more"),
         ({"seed": 4}, "seed", "seed: it does not apply. Allowed: leave it out."),
         ({"max_tokens": 0}, "max_tokens", "max_tokens: 0. Allowed: a whole number of 1 or more."),
         ({"tools": [{"type": "function"}]}, "tools[0]", "tools[0]: {'type': 'function'}. Allowed"),

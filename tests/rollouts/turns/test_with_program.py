@@ -64,6 +64,15 @@ def test_a_file_without_a_program_is_named_before_the_run(text, message, tmp_pat
         check_strategy("strategy", Vote(2, inner=WithProgram(str(path))), RECIPE)
 
 
+def test_a_file_beyond_the_limit_is_refused(tmp_path):
+    path = tmp_path / "program.txt"
+    path.write_bytes(b"a" * 2**20)
+    WithProgram(str(path)).check()
+    path.write_bytes(b"a" * (2**20 + 1))
+    with pytest.raises(ConfigError, match=r"1,048,577 bytes\. Allowed: at most 1,048,576 bytes"):
+        WithProgram(str(path)).check()
+
+
 def test_a_form_without_the_task_is_refused():
     with pytest.raises(ConfigError, match=r"WithProgram\.form: '{program}' lacks {task}"):
         WithProgram("program.txt", "{program}")

@@ -163,6 +163,7 @@ HEADER = b"\x15\x00\x15\x10\x15\x10\x2c\x15\x02\x15\x00\x00\x00"  # a data page 
         (b"\x1c" * 300, "not of Parquet"),
         (b"\x01\x02" * 300, "not of Parquet"),
         (b"\x00", "lacks a size"),
+        (b"\x15\x00\x15\x10\x15\x10\x25\x02\x00", "lacks a size"),  # a number, no header
     ],
 )
 def test_a_malformed_header_of_a_page_is_an_error(tmp_path, data, problem):

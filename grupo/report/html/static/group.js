@@ -10,16 +10,16 @@ let SHOWN = 0;  // the number of the last request to show a group
 
 async function showGroup() {
   const request = (SHOWN += 1), { run, step, place, beside } = VIEW;
-  const message = (kind, text) => [el("p", { class: kind }, text)];
-  let content;
+  const show = (kind, text) => fill($("#group"), el("p", { class: kind }, text));
   try {
     const group = step === null ? null : await groupAt(run, step, place);
     const other = group && beside && await groupAt(run, Number(beside), placeOf(run, beside, group.task));
-    content = group ? () => groupOf(group, other) : () => message("soft", step === null ? "No group has been written yet." : "This group does not exist.");
-  } catch (error) {
-    content = () => message("problem", `Step ${step} cannot be loaded: ${error.message}`);
+    if (request !== SHOWN) return;
+    if (group) fill($("#group"), groupOf(group, other));
+    else show("soft", step === null ? "No group has been written yet." : "This group does not exist.");
+  } catch (error) {  // also of a file whose values are of another type
+    if (request === SHOWN) show("problem", `Step ${step} cannot be loaded: ${error.message}`);
   }
-  if (request === SHOWN) fill($("#group"), content());
 }
 
 const placeOf = (run, step, task) => RUNS[run].groups_by_step[step].findIndex((group) => group.task === task);

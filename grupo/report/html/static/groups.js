@@ -141,9 +141,9 @@ async function searchGroups(text) {
   for (const step of sampledSteps(run).toReversed()) {
     const summaries = RUNS[run].groups_by_step[step];
     for (let place = 0; place < summaries.length; place += 1) {
-      const group = await groupAt(run, step, place);
+      const found = await groupAt(run, step, place).then((group) => matches(group, query)).catch(() => false);  // it cannot be read
       if (HITLIST !== hits) return undefined;
-      if (matches(group, query)) hits.push({ step, place, group: summaries[place] });
+      if (found) hits.push({ step, place, group: summaries[place] });
     }
     showList();
     if (hits.length >= MAX_HITS) break;

@@ -12,7 +12,7 @@ function showRuns() {
     return el("button", { class: "run", type: "button", "aria-pressed": String(run === CURRENT), title: folder,
       onclick: () => selectRun(run) }, swatch, name);
   }));
-  document.title = `${RUNS.map(({ name }) => name).join(", ")} – grupo`;
+  document.title = spelledOut(`${RUNS.map(({ name }) => name).join(", ")} – grupo`);
 }
 
 function selectRun(run) {
