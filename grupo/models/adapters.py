@@ -80,7 +80,9 @@ def copies_of(
     for name, x in weights.items():
         key = x.data_ptr(), x.shape
         if key not in copies:
-            copies[key] = x.to(device, dtype if x.is_floating_point() else x.dtype, copy=True)
+            kind = dtype if x.is_floating_point() else x.dtype
+            order = torch.contiguous_format
+            copies[key] = x.to(device, kind, copy=True, memory_format=order)
         named[name] = copies[key]
     return named
 

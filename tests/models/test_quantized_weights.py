@@ -6,6 +6,7 @@ import pytest
 import torch
 from transformers import AutoConfig, AutoModelForCausalLM
 
+from grupo.inference.vllm import Vllm
 from grupo.models import loading
 from grupo.models.causal_lm import CausalLM
 from grupo.models.config_file import check_config_file
@@ -76,3 +77,11 @@ def test_experts_in_mxfp4_are_trained_and_exported_in_full_precision(tmp_path):
     policy.export(tmp_path / "exported")
     exported = AutoModelForCausalLM.from_pretrained(tmp_path / "exported").state_dict()
     assert all(torch.equal(exported[name], own[name]) for name in own)
+
+
+def test_a_server_that_would_load_quantized_weights_is_refused(tmp_path):
+    save_mxfp4(tmp_path / "model", dequantize=True)
+    policy = CausalLM(str(tmp_path / "model"), max_new_tokens=4, engine=Vllm(python="python"))
+    message = "engine: Vllm.*its server would load the quantized weights of .*16 or 32 bits"
+    with pytest.raises(ConfigError, match=message):
+        policy.build()
