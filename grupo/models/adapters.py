@@ -59,7 +59,7 @@ def adapter_weights(module: nn.Module) -> dict[str, Tensor]:
 def base_weights(module: nn.Module) -> dict[str, Tensor]:
     """The weights below the adapter, by their names in the model without adapters."""
     return {
-        name.removeprefix(PREFIX).replace(".base_layer.", "."): tensor
+        name.removeprefix(PREFIX).replace(".base_layer", ""): tensor
         for name, tensor in module.state_dict().items()
         if not any(matrix in name for matrix in MATRICES)
     }
