@@ -259,9 +259,9 @@ class WeightLoaderExtension:
 def pack_experts_again(model: torch.nn.Module) -> None:
     """Lets vLLM pack the experts of the next load for a CPU, as it does at the first one only."""
     for layer in model.modules():
-        method = getattr(layer, "quant_method", None)
+        method: Any = getattr(layer, "quant_method", None)
         if getattr(method, "moe_kernel", None) is not None:
-            method.moe_kernel = None  # pyrefly: ignore[missing-attribute]
+            method.moe_kernel = None
 
 
 @contextmanager

@@ -6,16 +6,13 @@ from tests.distributed.test_sharding import assert_same_training, trained_whole_
 from tests.helpers.moe_models import MOE, save_moe
 
 pytestmark = pytest.mark.slow
-# rotary angles in float32, of which a token has half as many in gpt-oss, fill whole vectors of the
-# processor then: the rest of a vector rounds otherwise, and ranks divide the tokens elsewhere
-CHANGES = {"gpt_oss": {"head_dim": 16}}
 
 
 @pytest.fixture(scope="module")
 def moe(tmp_path_factory):
     """Folder of a model of each family."""
     root = tmp_path_factory.mktemp("moe")
-    return {f: save_moe(root / f, f, **CHANGES.get(f, {})) for f in MOE}
+    return {family: save_moe(root / family, family) for family in MOE}
 
 
 @pytest.mark.parametrize(
