@@ -59,7 +59,7 @@ class DecodeState:
         suffix_k, suffix_v = self._append_kv(layer, k, v)
         prefix_k, prefix_v = self._get_prefix_kv(layer)
         scores = torch.cat([self._prefix_scores(q, prefix_k), q @ suffix_k.mT], -1)
-        scores = scores.float() * config.scale
+        scores = scores.to(torch.promote_types(scores.dtype, torch.float32)) * config.scale
         if config.softcap:
             scores = torch.tanh(scores / config.softcap) * config.softcap
         if config.window not in self.masks:

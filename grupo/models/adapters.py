@@ -59,7 +59,7 @@ def adapter_weights(module: nn.Module) -> dict[str, Tensor]:
 def base_weights(module: nn.Module) -> dict[str, Tensor]:
     """The weights below the adapter, by their names in the model without adapters."""
     return {
-        name.removeprefix(PREFIX).replace(".base_layer.", "."): tensor
+        name.removeprefix(PREFIX).replace(".base_layer", ""): tensor
         for name, tensor in module.state_dict().items()
         if not any(matrix in name for matrix in MATRICES)
     }
@@ -80,7 +80,9 @@ def copies_of(
     for name, x in weights.items():
         key = x.data_ptr(), x.shape
         if key not in copies:
-            copies[key] = x.to(device, dtype if x.is_floating_point() else x.dtype, copy=True)
+            kind = dtype if x.is_floating_point() else x.dtype
+            order = torch.contiguous_format
+            copies[key] = x.to(device, kind, copy=True, memory_format=order)
         named[name] = copies[key]
     return named
 

@@ -24,7 +24,7 @@ from grupo.models.hub import check_hub_answers
 from grupo.models.model_folder import model_folder
 from grupo.models.model_references import check_references
 from grupo.models.quantization import Nf4, keep_weights_unpacked
-from grupo.models.quantized_weights import check_quantized_weights
+from grupo.models.quantized_weights import check_quantized_weights, is_dequantized
 from grupo.models.quiet_loading import quiet_transformers
 from grupo.models.tokenizer_trial import check_tokenizer_works
 from grupo.models.weight_files import check_no_pickle
@@ -184,7 +184,8 @@ def _model(
     errors = (Exception,) if allow_pickle else LOAD_ERRORS  # a pickle can raise any error
     try:
         config = AutoConfig.from_pretrained(path, trust_remote_code=False)
-        check_quantized_weights(f"model: {path!r}: config.json", config.to_dict())
+        settings = config.to_dict()  # transformers removes those of dequantized weights
+        check_quantized_weights(f"model: {path!r}: config.json", settings)
         if not allow_pickle:
             check_no_pickle(path, config, kind)
             options["use_safetensors"] = True
@@ -197,6 +198,8 @@ def _model(
         ) from error
     model, info = loaded
     _check_weights(path, info)
+    if is_dequantized(settings):
+        del model._weight_conversions  # an export would get the names of the quantized weights
     disable_dropout(model)
     return model.eval()
 

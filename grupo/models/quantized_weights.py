@@ -12,8 +12,8 @@ MAX_CHARS = 100  # of a value in a message
 ALLOWED = (
     "weights of 16 or 32 bits, and a config.json without this field. Name the model that was not"
     " quantized; --policy.quantization 'Nf4()' with --policy.lora 'Lora(16)' quantizes its weights"
-    f' to 4 bits while they are loaded. Weights in {" or ".join(UNPACKED)} may have "dequantize":'
-    " true, which loads them in full precision"
+    f' to 4 bits while they are loaded. With "dequantize": true in this field, weights in'
+    f" {' or '.join(UNPACKED)} are loaded in full precision"
 )
 
 
@@ -33,6 +33,18 @@ def check_quantized_weights(place: str, config: Mapping[str, Any]) -> None:
     for field, settings in _quantization_settings(config, ""):
         if not _is_unpacked(settings):
             raise ConfigError(f"{place}: {field}: {_describe(settings)}. Allowed: {ALLOWED}.")
+
+
+def is_dequantized(config: Mapping[str, Any]) -> bool:
+    """Whether transformers makes ordinary weights of the model's quantized ones.
+
+    Args:
+        config: The configuration as JSON data, which `check_quantized_weights` accepted.
+
+    >>> is_dequantized({"quantization_config": {"quant_method": "fp8", "dequantize": True}})
+    True
+    """
+    return any(True for _ in _quantization_settings(config, ""))
 
 
 def _quantization_settings(config: Mapping[str, Any], prefix: str) -> Iterator[tuple[str, Any]]:

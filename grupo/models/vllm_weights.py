@@ -4,9 +4,12 @@ from grupo.core.dtypes import DTYPES
 from grupo.inference.base import StopConditions
 from grupo.inference.vllm import Vllm
 from grupo.models.causal_spec import CausalSpec
+from grupo.models.loading import load_config
 from grupo.models.model_folder import model_folder
+from grupo.models.quantized_weights import is_dequantized
 from grupo.models.trainable import TrainablePolicy
 from grupo.models.weight_sync import CPU, ServerWeights
+from grupo.util.errors import ConfigError
 from grupo.util.optional_deps import optional_dependency
 
 
@@ -22,8 +25,15 @@ def vllm_weights(
         stop_conditions: Conditions that end an answer.
 
     Raises:
-        ConfigError: A package of the extra `vllm` is not installed.
+        ConfigError: A package of the extra `vllm` is not installed, or the model's folder has
+            quantized weights, which the server would load.
     """
+    if is_dequantized(load_config(str(spec.model)).to_dict()):
+        raise ConfigError(
+            f"engine: {engine!r}, and its server would load the quantized weights of"
+            f" {spec.model!r}. Allowed: a model with weights of 16 or 32 bits, such as"
+            " `grupo export` writes of a run without engine."
+        )
     with optional_dependency("aiohttp", "vllm"):
         from grupo.inference.vllm_engine import VllmEngine
     server = VllmEngine(

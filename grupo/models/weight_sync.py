@@ -125,6 +125,20 @@ class CopiedWeights(SharedWeights):
         return self.stream()
 
 
+def checkpoint_weights(model: "PreTrainedModel", weights: Weights) -> Weights:
+    """Weights under the names of published checkpoints, which servers read.
+
+    transformers holds the experts of a layer in one tensor, a checkpoint has a tensor for each.
+
+    Args:
+        model: The model that they belong to.
+        weights: By the names of its state, those of adapters left out.
+    """
+    from transformers.core_model_loading import revert_weight_conversion
+
+    return revert_weight_conversion(model, dict(weights))
+
+
 class WeightServer(Engine, Protocol):
     """An inference engine with weights of its own, such as `VllmEngine`."""
 
@@ -196,7 +210,8 @@ class ServerWeights:
         if self.sends_adapters:
             weights = adapters.adapter_weights(self.policy.module)
         else:
-            weights = self.policy.merged_model().state_dict()
+            model = self.policy.merged_model()
+            weights = checkpoint_weights(model, model.state_dict())
         return adapters.copies_of(weights, self.dtype, self.device)
 
     @cached_property
@@ -234,7 +249,9 @@ class ServerWeights:
     def _load_adapter(self, weights: Weights) -> None:
         module = self.policy.module
         if not self.has_base:  # it is frozen
+            model: Any = module
             weights_below = adapters.base_weights(module)
+            weights_below = checkpoint_weights(model.get_base_model(), weights_below)
             self.server.publish_base(adapters.copies_of(weights_below, self.dtype, self.device))
             self.has_base = True
         self.server.load_adapter(weights, adapters.adapter_settings(module))

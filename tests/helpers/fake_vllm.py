@@ -69,7 +69,7 @@ class FakeServer:
         self.handle_completion: Callable[[Handler, int, dict[str, Any]], None] = respond_correctly
         self.load_weights: Callable[[str], dict[str, str]] = load_correctly
         self.facts = {
-            "extension": "3",
+            "extension": "4",
             "model": "m",
             "max_model_len": "64",
             "dtype": "float32",

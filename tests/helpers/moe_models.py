@@ -59,16 +59,19 @@ PADDED: dict[str, Any] = {  # some layers have no attention
 }
 
 
-def save_moe(folder: Path, family: str, deviation: float = 0.4) -> str:
+def save_moe(folder: Path, family: str, deviation: float = 0.4, **changes: int) -> str:
     """Save a random model, and its tokenizer; weights of a large deviation peak its distributions.
 
     Args:
         folder: Folder of the model.
         family: A family of `MOE` or `PADDED`.
         deviation: Standard deviation of the weights; the family's own one is 0.02.
+        changes: Numbers of the configuration, by name.
     """
     torch.manual_seed(1)
-    model = AutoModelForCausalLM.from_config({**MOE, **PADDED}[family]())
+    config = {**MOE, **PADDED}[family]()
+    config.update(changes)
+    model = AutoModelForCausalLM.from_config(config)
     with torch.no_grad():
         for parameter in (p for p in model.parameters() if p.ndim > 1):
             parameter.normal_(0, deviation)

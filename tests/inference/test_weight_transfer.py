@@ -232,7 +232,7 @@ def test_servers_receive_each_update_over_the_process_group():
 
 def test_an_old_extension_is_named(fake):
     fake.facts["extension"] = "1"
-    with pytest.raises(ConfigError, match="extension is '1', expected '3'"):
+    with pytest.raises(ConfigError, match="extension is '1', expected '4'"):
         engine_of(fake)
 
 

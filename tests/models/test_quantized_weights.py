@@ -4,13 +4,16 @@ import json
 
 import pytest
 import torch
-from transformers import AutoConfig
+from transformers import AutoConfig, AutoModelForCausalLM
 
+from grupo.inference.vllm import Vllm
 from grupo.models import loading
+from grupo.models.causal_lm import CausalLM
 from grupo.models.config_file import check_config_file
 from grupo.models.quantized_weights import check_quantized_weights
 from grupo.util.errors import ConfigError
-from tests.helpers.tiny_lm import save_model
+from tests.helpers.mxfp4 import save_mxfp4
+from tests.helpers.tiny_lm import answer_batch, save_model
 
 ANNOUNCED = [
     ({"quant_method": "bitsandbytes", "load_in_8bit": True}, "load_in_8bit = True"),
@@ -19,6 +22,7 @@ ANNOUNCED = [
     ({"quant_method": "gptq", "bits": 4}, "quant_method = 'gptq', bits = 4"),
     ({"quant_method": "awq", "bits": 4}, "quant_method = 'awq', bits = 4"),
     ({"quant_method": "fp8"}, "quant_method = 'fp8'"),
+    ({"quant_method": "mxfp4"}, "quant_method = 'mxfp4'"),
     ({"quant_method": ["fp8"], "dequantize": True}, r"quant_method = \['fp8'\]"),
     ("8 bits", "'8 bits'"),
     ([], r"\[\]"),
@@ -57,3 +61,27 @@ def test_a_model_of_the_hub_is_refused_too(tmp_path, monkeypatch):
     monkeypatch.setattr(AutoConfig, "from_pretrained", lambda *_, **__: config)
     with pytest.raises(ConfigError, match="quantization_config: quant_method = 'bitsandbytes'"):
         loading.load(str(folder), torch.float32, torch.device("cpu"))
+
+
+def test_experts_in_mxfp4_are_trained_and_exported_in_full_precision(tmp_path):
+    whole = save_mxfp4(tmp_path / "model", dequantize=True)
+    policy = CausalLM(str(tmp_path / "model"), max_new_tokens=4).build()
+    own = dict(policy.hf_model.named_parameters())
+    assert len(whole) == 4  # two matrices in each of two layers
+    assert all(torch.equal(own[name], expected) for name, expected in whole.items())
+    policy.signals(answer_batch(policy)).logp.sum().backward()
+    with torch.no_grad():
+        for name in whole:
+            assert own[name].grad.abs().max() > 0
+            own[name] -= 0.01 * own[name].grad
+    policy.export(tmp_path / "exported")
+    exported = AutoModelForCausalLM.from_pretrained(tmp_path / "exported").state_dict()
+    assert all(torch.equal(exported[name], own[name]) for name in own)
+
+
+def test_a_server_that_would_load_quantized_weights_is_refused(tmp_path):
+    save_mxfp4(tmp_path / "model", dequantize=True)
+    policy = CausalLM(str(tmp_path / "model"), max_new_tokens=4, engine=Vllm(python="python"))
+    message = "engine: Vllm.*its server would load the quantized weights of .*16 or 32 bits"
+    with pytest.raises(ConfigError, match=message):
+        policy.build()

@@ -4,11 +4,15 @@ from dataclasses import replace
 
 import pytest
 import torch
+from safetensors.torch import load_file
 
 from grupo.core.reference_update import ReferenceUpdate
+from grupo.models.adapters import base_weights
 from grupo.models.causal_lm import CausalLM
 from grupo.models.lora import Lora
+from grupo.models.weight_sync import ServerWeights, checkpoint_weights
 from grupo.util.errors import ConfigError
+from tests.helpers.moe_models import save_moe
 from tests.helpers.tiny_lm import answer_batch
 
 
@@ -68,3 +72,31 @@ def test_engines_of_a_copy_of_the_weights_keep_nothing_for_an_update(llama):
     assert policy.weight_sync.engine().engine.trained_on
     policy.generate_from_weight_copy()
     assert not policy.weight_sync.engine().engine.trained_on
+
+
+LAST_UP_PROJECTION = {
+    "qwen3_moe": "model.layers.1.mlp.experts.7.up_proj.weight",
+    "mixtral": "model.layers.1.block_sparse_moe.experts.3.w3.weight",
+    "olmoe": "model.layers.1.mlp.experts.7.up_proj.weight",
+}
+
+
+@pytest.mark.parametrize("family", LAST_UP_PROJECTION)
+def test_servers_get_a_tensor_for_each_expert_as_checkpoints_have_it(tmp_path, family):
+    policy = CausalLM(save_moe(tmp_path, family), max_new_tokens=4).build()
+    weights = ServerWeights(policy, None, torch.float32).snapshot()
+    stored = load_file(tmp_path / "model.safetensors")
+    assert weights.keys() == stored.keys()
+    assert all(torch.equal(weights[name], stored[name]) for name in stored)
+    layer = policy.hf_model.model.layers[1].mlp.experts.gate_up_proj[-1]
+    up = weights[LAST_UP_PROJECTION[family]]
+    assert torch.equal(up, layer[len(layer) // 2 :])
+    assert up.is_contiguous()
+
+
+def test_weights_below_adapters_have_the_names_of_checkpoints(tmp_path):
+    policy = CausalLM(save_moe(tmp_path, "olmoe"), max_new_tokens=4, lora=Lora(4)).build()
+    weights = checkpoint_weights(policy.hf_model, base_weights(policy.module))
+    stored = load_file(tmp_path / "model.safetensors")
+    assert weights.keys() == stored.keys()
+    assert all(torch.equal(weights[name], stored[name]) for name in stored)

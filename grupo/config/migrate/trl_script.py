@@ -15,6 +15,7 @@ KIND_CONFIGS = tuple(f"{kind}Config" for kind in KINDS)
 CONFIGS = (*KIND_CONFIGS, "LoraConfig", "ModelConfig", "ScriptArguments")
 FILE_LOADERS = ("json", "csv", "parquet", "text", "arrow")  # load_dataset of files of a format
 UNBOUNDED = ("vllm_importance_sampling_clip_max",)  # None is no bound, and not the default
+ROW_CHANGES = ("map", "filter", "select", "rename_column", "rename_columns")  # of a data set
 TRAINERS = tuple(f"{kind}Trainer" for kind in KINDS)
 LORA_NAMES = {"r": "lora_r", "target_modules": "lora_target_modules"}
 LORA_DETAILS = ("task_type", "bias", "inference_mode")  # they change nothing in grupo
@@ -38,7 +39,9 @@ def read_trl_script(path: Path, text: str) -> OptionValues:
     for call in known:
         for keyword in call.keywords:
             _read_keyword(source, _name(call), keyword, constants)
+    _read_fields(source, tree, known, constants)
     _read_trainer(source, known, constants, _functions(tree, path))
+    _name_changes_of_rows(source, calls)
     if data_set := _data_set(source, calls, constants):
         source.values["dataset"] = data_set
     return source
@@ -136,6 +139,32 @@ def _read_keyword(
         source.values[name] = value
     elif name in UNBOUNDED:
         source.values[name] = math.inf
+
+
+def _read_fields(
+    source: OptionValues, tree: ast.AST, calls: list[ast.Call], constants: Mapping[str, Any]
+) -> None:
+    """Options that are set as fields of the trainer's `args`, such as `settings.beta = 0.01`."""
+    keywords = [k for call in calls if _name(call) in TRAINERS for k in call.keywords]
+    settings = {ast.unparse(k.value) for k in keywords if k.arg == "args"}
+    for node in ast.walk(tree):
+        if not isinstance(node, ast.Assign):
+            continue
+        for target in node.targets:
+            if isinstance(target, ast.Attribute) and ast.unparse(target.value) in settings:
+                field = ast.keyword(target.attr, node.value)
+                _read_keyword(source, "", field, constants)
+
+
+def _name_changes_of_rows(source: OptionValues, calls: list[ast.Call]) -> None:
+    """Add a remark if the script changes the rows of its data set."""
+    if any(_name(call) == "load_dataset" for call in calls):
+        methods = {_name(call) for call in calls if isinstance(call.func, ast.Attribute)}
+        if changes := [name for name in ROW_CHANGES if name in methods]:
+            source.remarks.append(
+                f"the script changes its rows by {' and '.join(changes)}, which is not executed:"
+                " tasks reads the rows as they are stored"
+            )
 
 
 def _read_trainer(

@@ -11,7 +11,7 @@ from .digest import WeightDigest, Weights
 from .shared_memory import place_of, shared_tensors
 from .transfer import InterruptedTransfer, read_tensors, receive_tensors
 
-EXTENSION_VERSION = "3"  # of the methods below
+EXTENSION_VERSION = "4"  # of the methods below
 CHUNKED_PREFILL_ERROR = (
     "on a CPU vLLM cannot sample with seeds during chunked prefill; start it with "
     "--no-enable-chunked-prefill"
@@ -225,12 +225,22 @@ class WeightLoaderExtension:
         with set_current_vllm_config(self.vllm_config), without_adapters(model):
             parameters = {name for name, _ in model.named_parameters()}
             # layer by layer, as vLLM's own reload does: some backends repack loaded tensors
+            if self.device.type == "cpu":
+                pack_experts_again(model)
             reload.initialize_layerwise_reload(model)
             loaded = model.load_weights(weights)
             reload.finalize_layerwise_reload(model, self.model_config)
         missing = sorted(parameters - loaded)
         if missing:
             raise ValueError(f"{len(missing)} parameters of vLLM are missing, first {missing[0]}")
+
+
+def pack_experts_again(model: torch.nn.Module) -> None:
+    """Lets vLLM pack the experts of the next load for a CPU, as it does at the first one only."""
+    for layer in model.modules():
+        method: Any = getattr(layer, "quant_method", None)
+        if getattr(method, "moe_kernel", None) is not None:
+            method.moe_kernel = None
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""Twenty-two scripts and configurations of other libraries become recipes."""
+"""Twenty-three scripts and configurations of other libraries become recipes."""
 
 import tomllib
 from pathlib import Path
@@ -52,6 +52,12 @@ CASES = [
         {"environment_factory"},
         {"policy.max_new_tokens": 1024, "prompts_per_step": 1,
          "policy.chat_template_kwargs": {"enable_thinking": True}},
+    ),
+    (
+        "trl_agent.py",
+        {"tools"},
+        {"policy.chat_template_kwargs": {"enable_thinking": False},
+         "policy.max_new_tokens": 1024, "max_steps": 400, "tasks.path": "owner/genes"},
     ),
     (
         "trl_rloo.py",
@@ -172,8 +178,8 @@ def test_file_becomes_a_recipe(name, untranslated, fields):
         assert found == value, field
 
 
-def test_there_are_twenty_two_files():
-    assert len(CASES) == len(list(FILES.iterdir())) == 22
+def test_there_are_twenty_three_files():
+    assert len(CASES) == len(list(FILES.iterdir())) == 23
 
 
 def test_rewards_are_addresses_of_the_functions_of_the_script():

@@ -45,6 +45,31 @@ def test_of_several_splits_the_first_is_trained_on(tmp_path):
     assert "of the splits ['train[:5%]', 'test[:5%]'] the first was taken" in migration.text
 
 
+def test_fields_that_are_set_afterwards_replace_those_of_the_call(tmp_path):
+    migration = migrate(
+        tmp_path,
+        "settings = GRPOConfig(num_generations=4, epsilon=0.1)\nother = Thing()\n"
+        "settings.num_generations = 6\nother.epsilon = 0.3\nsettings.beta = noise()\n"
+        "GRPOTrainer(model='m', args=settings)\n",
+    )
+    recipe = recipe_of(migration.text)
+    assert recipe.method.sampler.group_size == 6
+    assert recipe.method.loss.clip_low == 0.1
+    assert "beta = noise() is no constant" in migration.text
+
+
+@pytest.mark.parametrize(("changes", "named"), [(".map(f).filter(g)", "map and filter"), ("", "")])
+def test_changes_of_rows_are_named(tmp_path, changes, named):
+    migration = migrate(
+        tmp_path,
+        f"rows = load_dataset('owner/rows'){changes}\n"
+        "GRPOTrainer(model='m', train_dataset=rows, args=GRPOConfig(num_generations=4))\n",
+    )
+    remark = f"the script changes its rows by {named}, which is not executed"
+    assert (remark in migration.text) == bool(named)
+    assert recipe_of(migration.text).tasks.path == "owner/rows"
+
+
 @pytest.mark.parametrize("trainer", ["SFTTrainer", "DPOTrainer"])
 def test_a_script_of_another_trainer_is_refused(tmp_path, trainer):
     text = f"config = ModelConfig()\n{trainer}(model='m', args=OtherConfig())\n"
