@@ -108,7 +108,7 @@ class Deliberation:
         return thoughts
 
     async def _intentions(self, task: Task, env: Env, actor: Actor) -> list[str]:
-        """What the request may intend."""
+        """Possible intentions of the request, one per line of the reply."""
         suffix = self.intents.format(rules=task.columns[self.rules])
         text = await self._reply(task, env, actor.fork("intents"), suffix)
         return [line.strip() for line in text.splitlines() if line.strip()]
