@@ -57,7 +57,7 @@ CHECKS = """\
 
 A method that cheats has to win first: here it is twice the training. The table tests the held-out
 accuracy after all updates of plain GRPO against that after half of them, on the same seeds. Where
-even this has no verdict, a comparison of two methods cannot have one.
+even this has no verdict, no comparison of methods can have one.
 
 """
 
