@@ -91,7 +91,11 @@ class AskArgs:
         is_chat = bool(policy.chat_tokenizer.tokenizer.chat_template) and not self.plain
         if self.system and not is_chat:
             raise ConfigError(f"system: {self.source!r} has no chat template. Leave it out.")
-        return Conversation(policy, actor, name, self.system, is_chat, env, columns, strategy)
+        # a model, and a run whose policy renders texts, have texts as prompts in training
+        has_text_prompts = name == self.source or policy.spec.apply_chat_template
+        return Conversation(
+            *(policy, actor, name, self.system, is_chat, has_text_prompts, env, columns, strategy)
+        )
 
     def load(self) -> tuple[Policy, str, Recipe]:
         """The policy with its limits and sampling, its name for the user, and its recipe."""
@@ -138,6 +142,7 @@ class Conversation:
         name: The policy for the user: the run with its step, or the model.
         system: System message; "" for none.
         is_chat: Prompts are messages of the user, rendered by the chat template.
+        has_text_prompts: Reward functions get prompt and answers as texts, and not as messages.
         env: Scores the answers; None: they are not scored.
         columns: Columns of the task that reward functions read.
         strategy: How a prompt is answered.
@@ -151,6 +156,7 @@ class Conversation:
     name: str
     system: str = ""
     is_chat: bool = True
+    has_text_prompts: bool = False
     env: SingleTurn | None = None
     columns: Mapping[str, Any] = field(default_factory=dict)
     strategy: TurnStrategy = single_response
@@ -174,7 +180,7 @@ class Conversation:
         if on_text and is_streamed and isinstance(actors[0], CausalActor):
             actors = [actors[0].streaming(on_text)]
         before = self._all_tokens()
-        rollouts = list(run_coroutine(self._answer(observation, actors)).rollouts)
+        rollouts = list(run_coroutine(self._answer(prompt, observation, actors)).rollouts)
         self.tokens = {name: count - before[name] for name, count in self._all_tokens().items()}
         return rollouts
 
@@ -184,12 +190,15 @@ class Conversation:
         counts = {"generated": actor.generated_tokens, "read": actor.read_tokens}
         return {name: sum(by_role.values()) for name, by_role in counts.items()}
 
-    async def _answer(self, observation: Observation, actors: Sequence[Actor]) -> Group:
+    async def _answer(
+        self, prompt: str, observation: Observation, actors: Sequence[Actor]
+    ) -> Group:
         """The answers of the actors, scored if there are reward functions."""
         answered = await asyncio.gather(*(self._turn(actor, observation) for actor in actors))
         rollouts = [rollout for rollout, _ in answered]
         self.private_turns = [turns for _, turns in answered]
-        task = Task("ask", observation, self.columns.get("answer"), columns=self.columns)
+        scored_prompt = prompt if self.has_text_prompts else observation
+        task = Task("ask", scored_prompt, self.columns.get("answer"), columns=self.columns)
         if self.env is None:
             return Group(task, tuple(rollouts))
         return await score_group(task, self.env, rollouts)

@@ -3,6 +3,7 @@
 import io
 import json
 import math
+import shutil
 from types import SimpleNamespace
 
 import pytest
@@ -71,6 +72,23 @@ def test_rewards_score_every_attempt(grupo):
     mean = sum(answer["reward"] for answer in answers) / 4
     assert code == 0
     assert out.splitlines()[-1].endswith(f"of 4 answers are equal; mean reward {mean:g}")
+
+
+@pytest.mark.parametrize("options", [(), ("--system", "Be brief.")])
+def test_rewards_of_a_chat_model_get_the_answers_as_texts(grupo, home, tmp_path, options):
+    model = shutil.copytree(home / "model", tmp_path / "model")
+    (model / "chat_template.jinja").write_text(
+        "{% for m in messages %}{{ m.content }}\n{% endfor %}"
+    )
+    rewards = tmp_path / "rewards.py"
+    rewards.write_text(
+        "def correct(completions, answer):\n"
+        "    return [float(x.strip() == y) for x, y in zip(completions, answer)]\n"
+    )
+    scored = ("--attempts", "2", "--reward", f"{rewards}:correct", "--column", "answer=4")
+    code, out, _ = grupo("ask", str(model), *BASE[2:], *scored, *options, "--json")
+    assert code == 0
+    assert [answer["reward"] for answer in json.loads(out)["answers"]] == [0.0, 0.0]
 
 
 def test_a_reward_that_fails_is_named(grupo):
