@@ -176,7 +176,7 @@ def main(folder: str, first_seed: str = "0", end: str = str(SEEDS)) -> None:
         "beginner": lambda seed: {**measured(beginner(), seed), "steps": 0.0},
         **{arm: partial(run, arm) for arm in ARMS},
     }
-    runs = stored_runs(Path(folder), arms, range(int(first_seed), int(end)))
+    runs = stored_runs(Path(folder) / "runs.jsonl", arms, range(int(first_seed), int(end)))
     if int(end) - int(first_seed) < 2:
         return
     for metric in ("direct", "correct", "length"):

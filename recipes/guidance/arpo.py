@@ -201,7 +201,7 @@ def main(folder: str, first_seed: str = "0", end: str = "16") -> None:
         name: partial(run, method, knows=name == "known success")
         for name, method in METHODS.items()
     }
-    runs = stored_runs(Path(folder), arms, range(int(first_seed), int(end)))
+    runs = stored_runs(Path(folder) / "runs.jsonl", arms, range(int(first_seed), int(end)))
     print(paired_table(runs, ["area", "after", "half", "flat", "replayed", "steps"], "GRPO"))
     tested = {name: runs[name] for name in ("GRPO", "ARPO")}
     print(sequential_table(tested, "area", "GRPO", DESIGN))

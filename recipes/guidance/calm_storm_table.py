@@ -119,7 +119,7 @@ def main(folder: Path, seeds: Sequence[int]) -> None:
         "CALM, GRPO": plans.storm,
         "perfect programs, GRPO": plans.perfect_programs,
     }
-    runs = stored_runs(folder / "runs", arms, seeds)
+    runs = stored_runs(folder / "runs.jsonl", arms, seeds)
     print("share of hint tokens:", [round(plans.hint_share(seed), 4) for seed in seeds])
     if len(seeds) > 1:
         print(paired_table(runs, METRICS, "GRPO"))

@@ -127,7 +127,7 @@ def main(folder: Path, seeds: Sequence[int]) -> None:
     """Train what is missing in the folder and print the table."""
     beginner = partial(train, METHODS["GRPO"], steps=0)
     arms = {"beginner": beginner, **{name: partial(train, m) for name, m in METHODS.items()}}
-    runs = stored_runs(folder, arms, seeds)
+    runs = stored_runs(folder / "runs.jsonl", arms, seeds)
     if len(seeds) > 1:
         print(paired_table(runs, ["opened", "tokens"], "GRPO"))
 

@@ -130,7 +130,7 @@ def run(arm: str, seed: int) -> Metrics:
 def main(folder: str, first_seed: str = "8", end: str = "16") -> None:
     """Run all arms and print the tables."""
     arms = {arm: partial(run, arm) for arm in ARMS}
-    runs = stored_runs(Path(folder), arms, range(int(first_seed), int(end)))
+    runs = stored_runs(Path(folder) / "runs.jsonl", arms, range(int(first_seed), int(end)))
     print(paired_table(runs, ["bare", "shown", "steps"], "GRPO"))
     tested = {arm: runs[arm] for arm in ("GRPO", "PoRo")}
     print(sequential_table(tested, "bare", "GRPO", DESIGN))

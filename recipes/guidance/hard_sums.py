@@ -65,7 +65,7 @@ def main(folder: str, first_seed: str = "0", end: str = "8") -> None:
         "beginner": lambda seed: run(GRPO, seed, max_tokens=0),
         **{name: lambda seed, method=method: run(method, seed) for name, method in METHODS.items()},
     }
-    runs = stored_runs(Path(folder), arms, range(int(first_seed), int(end)))
+    runs = stored_runs(Path(folder) / "runs.jsonl", arms, range(int(first_seed), int(end)))
     print(paired_table(runs, ["long", "short", "steps"], "GRPO"))
 
 

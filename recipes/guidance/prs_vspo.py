@@ -88,7 +88,9 @@ def run(method: Method, seed: int) -> Metrics:
 
 def main(folder: Path, seeds: Sequence[int]) -> None:
     """Train what is missing in the folder and print the table."""
-    runs = stored_runs(folder, {name: partial(run, m) for name, m in METHODS.items()}, seeds)
+    runs = stored_runs(
+        folder / "runs.jsonl", {name: partial(run, m) for name, m in METHODS.items()}, seeds
+    )
     if len(seeds) > 1:
         print(paired_table(runs, ["kl", "kl_max", "correct", "flat", "copies", "steps"], "VSPO"))
 

@@ -112,7 +112,9 @@ def compared(measured: Metrics, of_grpo: Metrics) -> Metrics:
 
 def main(folder: Path, seeds: Sequence[int]) -> None:
     """Train what is missing in the folder and print the table."""
-    runs = stored_runs(folder, {name: partial(run, m) for name, m in METHODS.items()}, seeds)
+    runs = stored_runs(
+        folder / "runs.jsonl", {name: partial(run, m) for name, m in METHODS.items()}, seeds
+    )
     if len(seeds) < 2:
         return
     table = {

@@ -271,7 +271,7 @@ def right_explanations() -> Mapping[str, float]:
 def main(folder: str, first_seed: str = "24", end: str = "40") -> None:
     """Run all arms and print the tables."""
     arms = {arm: partial(run, arm) for arm in METHODS}
-    runs = stored_runs(Path(folder), arms, range(int(first_seed), int(end)))
+    runs = stored_runs(Path(folder) / "runs.jsonl", arms, range(int(first_seed), int(end)))
     print(paired_table(runs, ["long", "short", "steps"], "GRPO"))
     print(sequential_table({arm: runs[arm] for arm in TESTED}, "long", "GRPO", DESIGN))
     print("right explanations:", right_explanations())

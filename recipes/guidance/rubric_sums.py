@@ -142,7 +142,7 @@ def run(arm: str, seed: int, max_tokens: int = MAX_TOKENS) -> Metrics:
 def main(folder: str, first_seed: str = "8", end: str = "24") -> None:
     """Run all arms and print the tables."""
     arms = {arm: partial(run, arm) for arm in ARMS}
-    runs = stored_runs(Path(folder), arms, range(int(first_seed), int(end)))
+    runs = stored_runs(Path(folder) / "runs.jsonl", arms, range(int(first_seed), int(end)))
     print(paired_table(runs, ["long", "short", "steps"], "GRPO"))
     print(sequential_table({arm: runs[arm] for arm in TESTED}, "long", "GRPO", DESIGN))
 

@@ -108,7 +108,7 @@ def main(folder: str, first_seed: str = "0", end: str = "16") -> None:
         "beginner": beginner,
         **{name: lambda seed, method=method: run(method, seed) for name, method in METHODS.items()},
     }
-    runs = stored_runs(Path(folder), arms, range(int(first_seed), int(end)))
+    runs = stored_runs(Path(folder) / "runs.jsonl", arms, range(int(first_seed), int(end)))
     print(paired_table(runs, list(SOURCES), "GRPO"))
     trained = {name: runs[name] for name in METHODS}
     print(paired_table(trained, ["with_advantage", "replayed", "steps"], "GRPO"))

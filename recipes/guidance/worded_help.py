@@ -22,10 +22,10 @@ arms, all run; the tables are those of the arms that have all seeds.
 """
 
 import asyncio
-import json
 import random
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from statistics import fmean
 
@@ -40,7 +40,7 @@ from grupo.envs import RewardTerm, SingleTurn
 from grupo.evidence.claims.hard_sums import trained_for_tokens
 from grupo.evidence.claims.paired_table import paired_table
 from grupo.evidence.claims.sequential_table import sequential_table
-from grupo.evidence.claims.stored_runs import Metrics
+from grupo.evidence.claims.stored_runs import Metrics, stored_runs
 from grupo.evidence.claims.tiny_lm import mean_terms
 from grupo.method import Method
 from grupo.methods.expo_self_explanation import expo_self_explanation
@@ -243,32 +243,6 @@ def properties(policy: HasActor) -> str:
     return markdown([header, *rows]).rstrip()
 
 
-def stored_runs(
-    folder: Path, file: Path, arms: Iterable[str], seeds: Sequence[int]
-) -> Mapping[str, Sequence[Metrics]]:
-    """The runs of all arms that have these seeds, after those that are missing of `arms`.
-
-    Args:
-        folder: Folder of the models.
-        file: Has a JSON line for each run, and receives those that are missing.
-        arms: Names of arms.
-        seeds: The seeds.
-    """
-    lines = file.read_text(encoding="utf-8").splitlines() if file.is_file() else []
-    known = {(x["arm"], x["seed"]): x for x in map(json.loads, lines)}
-    for seed in seeds:
-        for arm in arms:
-            if (arm, seed) not in known:
-                known[arm, seed] = {"arm": arm, "seed": seed, **run(folder, arm, seed)}
-                with file.open("a", encoding="utf-8") as appended:
-                    appended.write(json.dumps(known[arm, seed]) + "\n")
-    return {
-        arm: [known[arm, seed] for seed in seeds]
-        for arm in METHODS
-        if all((arm, seed) in known for seed in seeds)
-    }
-
-
 def main(folder: str, file: str, first_seed: str = "0", end: str = "8", *arms: str) -> None:
     """Run the arms and print the tables."""
     torch.set_num_threads(1)
@@ -277,7 +251,8 @@ def main(folder: str, file: str, first_seed: str = "0", end: str = "8", *arms: s
     if not arms or THINKTUNING in arms:
         print(abilities(policy_of(Path(folder), "teacher").build(), teachers_requests()))
     seeds = range(int(first_seed), int(end))
-    runs = stored_runs(Path(folder), Path(file), arms or METHODS, seeds)
+    chosen = {arm: partial(run, Path(folder), arm) for arm in arms or METHODS}
+    runs = stored_runs(Path(file), chosen, seeds)
     print(paired_table(runs, ["correct", "verdict", "steps"], "GRPO"))
     for arm, baseline in BASELINES.items():
         if arm in runs and baseline in runs:

@@ -23,9 +23,8 @@ from tscac import STEPS, actor_critic_recipe, pipeline
 
 from grupo.compare.sequential_design import SequentialDesign
 from grupo.evidence.claims.paired_table import paired_table
-from grupo.evidence.claims.published_runs import published_runs
 from grupo.evidence.claims.sequential_table import sequential_table
-from grupo.evidence.claims.stored_runs import Metrics
+from grupo.evidence.claims.stored_runs import Metrics, stored_runs
 from grupo.evidence.claims.tiny_lm import mean_terms, trained
 from grupo.pipeline import run_pipeline
 from grupo.rollouts.evaluate import HasActor
@@ -103,7 +102,7 @@ def main(file: Path, seeds: Sequence[int]) -> None:
     torch.set_num_threads(1)
     with tempfile.TemporaryDirectory() as name:
         arms = Arms(Path(name))
-        runs = published_runs(
+        runs = stored_runs(
             file,
             {
                 "behaviour policy": arms.behaviour,

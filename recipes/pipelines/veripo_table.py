@@ -104,7 +104,7 @@ def main() -> None:
         "after DPO": partial(clips.stage, "align", "pairs"),
         "VerIPO": partial(clips.stage, "search_again", "search_again"),
     }
-    runs = stored_runs(clips.folder / "runs", arms, range(first, end))
+    runs = stored_runs(clips.folder / "runs.jsonl", arms, range(first, end))
     if end - first > 1:
         print(paired_table(runs, METRICS, "GRPO alone"))
 

@@ -24,9 +24,8 @@ from torch import Tensor
 from grupo.compare.sequential_design import SequentialDesign
 from grupo.evidence.claims.offline.a2pr import Networks, TransitionLog, fit_a2pr
 from grupo.evidence.claims.paired_table import paired_table
-from grupo.evidence.claims.published_runs import published_runs
 from grupo.evidence.claims.sequential_table import sequential_table
-from grupo.evidence.claims.stored_runs import Metrics
+from grupo.evidence.claims.stored_runs import Metrics, stored_runs
 
 SIDE, LIMIT, GAMMA, WALKS = 7, 20, 0.95, 9
 STATES, GOAL = SIDE * SIDE, SIDE * SIDE - 1
@@ -120,7 +119,7 @@ ARMS: Mapping[str, Callable[[int], Metrics]] = {
 def main(file: Path, seeds: Sequence[int]) -> None:
     """Run what is missing in the file and print the tables."""
     torch.set_num_threads(1)
-    runs = published_runs(file, ARMS, seeds)
+    runs = stored_runs(file, ARMS, seeds)
     print(paired_table(runs, METRICS, BASELINE))
     tested = {name: runs[name] for name in (BASELINE, "A2PR")}
     print(sequential_table(tested, "return", BASELINE, DESIGN))

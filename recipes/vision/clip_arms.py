@@ -151,7 +151,9 @@ def print_table(arms: Mapping[str, Callable[[int], Metrics]], arguments: Sequenc
     """
     folder, *seeds = arguments
     ensure_trained_vision(MODEL)
-    runs = stored_runs(Path(folder), {**SHARED, **arms}, range(*map(int, seeds or ["8"])))
+    runs = stored_runs(
+        Path(folder) / "runs.jsonl", {**SHARED, **arms}, range(*map(int, seeds or ["8"]))
+    )
     print(paired_table(runs, ["tiou", "format", "blind"], "GRPO"))
 
 

@@ -184,7 +184,7 @@ def arms() -> dict[str, Callable[[int], Metrics]]:
 def main(folder: Path, first_seed: int = 0, end: int = SEEDS) -> None:
     """Train each arm with each seed and print the table."""
     torch.set_num_threads(1)
-    runs = stored_runs(folder, arms(), range(first_seed, end))
+    runs = stored_runs(folder / "runs.jsonl", arms(), range(first_seed, end))
     print(paired_table(runs, ["base", "new", "blind", "length"], "GRPO, with thoughts"))
 
 

@@ -124,7 +124,7 @@ ARMS = {
 def main(folder: Path, first_seed: int = 0, end: int = SEEDS) -> None:
     """Train each arm with each seed and print the tables."""
     torch.set_num_threads(1)
-    runs = stored_runs(folder, ARMS, range(first_seed, end))
+    runs = stored_runs(folder / "runs.jsonl", ARMS, range(first_seed, end))
     accuracies = ["correct", *(f"{shape}/correct" for shape in SHAPES), "blind/correct"]
     print(paired_table(runs, accuracies, "GRPO"))
     print(paired_table(runs, [f"{shape}/construction" for shape in SHAPES], "GRPO"))

@@ -191,7 +191,9 @@ def main(folder: Path, first: int = 0, end: int = SEEDS) -> None:
     world = VisionArms(model, evaluate, steps=STEPS, max_new_tokens=14, prompts_per_step=16)
     tasks, method = Slides(50_000, 500_000_000), grpo(group_size=8, kl_coef=0.0)
     trained = {name: world.trained(SingleTurn(x), tasks, method) for name, x in REWARDS.items()}
-    runs = stored_runs(folder, {"beginner": world.beginner, **trained}, range(first, end))
+    runs = stored_runs(
+        folder / "runs.jsonl", {"beginner": world.beginner, **trained}, range(first, end)
+    )
     print(paired_table(runs, COLUMNS, "judge"))
 
 

@@ -147,7 +147,7 @@ def main(folder: Path, first: int = 0, end: int = SEEDS) -> None:
         "edit similarity for both": arm(EditSimilarity()),
         "own reward for each": arm(ROUTED),
     }
-    runs = with_gains(stored_runs(folder, arms, range(first, end)))
+    runs = with_gains(stored_runs(folder / "runs.jsonl", arms, range(first, end)))
     columns = ["table/own", "chart/own", "smaller gain", "table/edit", "chart/edit"]
     print(paired_table(runs, columns, "edit similarity for both"))
 

@@ -76,7 +76,7 @@ def main(folder: Path, first: int = 0, end: int = SEEDS) -> None:
     torch.set_num_threads(1)
     arms = VisionArms(MODEL, evaluate, steps=STEPS, max_new_tokens=3)
     runs = stored_runs(
-        folder,
+        folder / "runs.jsonl",
         {
             "beginner": arms.beginner,
             "GRPO": arms.trained(ENV, TASKS, grpo(group_size=8, kl_coef=0.0)),

@@ -189,7 +189,9 @@ def main(folder: Path, first: int = 0, end: int = SEEDS) -> None:
         name: world.trained(SingleTurn((RewardTerm("score", reward),)), tasks, method)
         for name, reward in REWARDS.items()
     }
-    runs = stored_runs(folder, {"beginner": world.beginner, **arms}, range(first, end))
+    runs = stored_runs(
+        folder / "runs.jsonl", {"beginner": world.beginner, **arms}, range(first, end)
+    )
     print(paired_table(runs, COLUMNS, "ROUGE-L"))
 
 

@@ -131,6 +131,8 @@ def print_table(
         arguments: The folder of stored runs, and perhaps the first seed and the end of the seeds.
     """
     folder, *seeds = arguments
-    runs = stored_runs(Path(folder), {**SHARED, **arms}, range(*map(int, seeds or ["8"])))
+    runs = stored_runs(
+        Path(folder) / "runs.jsonl", {**SHARED, **arms}, range(*map(int, seeds or ["8"]))
+    )
     shown = {name: rows for name, rows in runs.items() if all(m in rows[0] for m in metrics)}
     print(paired_table(shown, metrics, "GRPO"))

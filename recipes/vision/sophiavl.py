@@ -192,7 +192,7 @@ ARMS = {
 def main(folder: Path, first_seed: int = 0, end: int = 8) -> None:
     """Run all arms and write the table."""
     torch.set_num_threads(1)
-    runs = stored_runs(folder, ARMS, range(first_seed, end))
+    runs = stored_runs(folder / "runs.jsonl", ARMS, range(first_seed, end))
     (folder / "table.md").write_text(paired_table(runs, COLUMNS, "gamma = 1") + "\n")
 
 

@@ -127,7 +127,7 @@ def main(folder: Path, first_seed: int = 0, end: int = 8) -> None:
         "GRPO": arm(GRPO),
         "SRPO": arm(None),
     }
-    runs = stored_runs(folder, arms, range(first_seed, end))
+    runs = stored_runs(folder / "runs.jsonl", arms, range(first_seed, end))
     print(paired_table(runs, ["accuracy", "first", "format", "length", "blind"], "GRPO"))
 
 

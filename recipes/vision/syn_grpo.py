@@ -183,7 +183,7 @@ ARMS = {
 def main(folder: Path, first: int = 0, end: int = 8) -> None:
     """Train each arm with each seed and print the table."""
     torch.set_num_threads(1)
-    runs = stored_runs(folder, ARMS, range(first, end))
+    runs = stored_runs(folder / "runs.jsonl", ARMS, range(first, end))
     print(paired_table(runs, COLUMNS, "GRPO, fixed pictures"))
 
 

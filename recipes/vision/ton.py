@@ -97,7 +97,7 @@ def main(folder: Path, first_seed: int = 0, end: int = SEEDS) -> None:
         "beginner with dropout": dropped.beginner,
         "TON": dropped.trained(ENV, EasyAndHardQuestions(), method),
     }
-    runs = stored_runs(folder, arms, range(first_seed, end))
+    runs = stored_runs(folder / "runs.jsonl", arms, range(first_seed, end))
     skips = {name: runs[name] for name in ("beginner with dropout", "TON")}
     print(paired_table(skips, ["selective", "easy/skip", "hard/skip"], "beginner with dropout"))
     accuracies = ["correct", "easy/correct", "hard/correct", "length", "blind/correct"]

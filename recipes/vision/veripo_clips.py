@@ -179,7 +179,7 @@ def main(folder: Path, first_seed: int = 0, end: int = SEEDS) -> None:
         "after DPO": partial(clips.stage, "align"),
         "VerIPO": partial(clips.stage, "search_again"),
     }
-    runs = stored_runs(folder / "runs", arms, range(first_seed, end))
+    runs = stored_runs(folder / "runs.jsonl", arms, range(first_seed, end))
     print(paired_table(runs, ["inconsistent", "accuracy", "sound", "blind"], "GRPO alone"))
     print(paired_table(runs, ["length", "seconds", "tokens"], "GRPO alone"))
 

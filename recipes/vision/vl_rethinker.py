@@ -145,7 +145,7 @@ COLUMNS = ("accuracy", "easy/correct", "hard/correct", "easy/rethinks", "hard/re
 def main(folder: Path, first_seed: int = 0, end: int = 8) -> None:
     """Train each arm with each seed and print the tables."""
     torch.set_num_threads(1)
-    runs = stored_runs(folder, ARMS, range(first_seed, end))
+    runs = stored_runs(folder / "runs.jsonl", ARMS, range(first_seed, end))
     print(paired_table(runs, COLUMNS, "GRPO"))
     print(paired_table(runs, ["blind/correct", "easy/length", "hard/length"], "GRPO"))
 

@@ -158,7 +158,7 @@ def main(folder: Path, first_seed: int = 0, end: int = SEEDS) -> None:
         "GRPO": arm(lambda: beginner),
         "SFT, then GRPO": arm(lambda: imitator(folder)),
     }
-    runs = stored_runs(folder, arms, range(first_seed, end))
+    runs = stored_runs(folder / "runs.jsonl", arms, range(first_seed, end))
     print(paired_table(runs, ["reward", "length", "blind/reward"], "GRPO"))
     print(paired_table(runs, [f"{kind}/reward" for kind in KINDS], "GRPO"))
 

@@ -1,13 +1,14 @@
 """The frozen lakes of ARPO's table: Gymnasium's transitions, the survey, and a short run."""
 
-import json
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
 
 from grupo.algo.filters import keep_all
 from grupo.evidence.claims.environments import sample
+from grupo.evidence.claims.stored_runs import stored_runs
 from grupo.util.importing import load_module_file
 from tests.helpers.paths import ROOT
 
@@ -64,10 +65,12 @@ def test_a_known_success_is_replayed_from_the_first_step():
 
 def test_the_tables_of_stored_runs_end_with_the_named_comparison(tmp_path, capsys):
     metrics = dict.fromkeys(("area", "after", "half", "flat", "replayed", "steps"), 0.5)
-    for name in ARPO.METHODS:
-        for seed in range(8):
-            area = {"area": 0.5 + 0.1 * (name == "ARPO") + 0.001 * seed}
-            (tmp_path / f"{name}.{seed}.json").write_text(json.dumps(metrics | area))
+
+    def area(name, seed):
+        return {**metrics, "area": 0.5 + 0.1 * (name == "ARPO") + 0.001 * seed}
+
+    arms = {name: partial(area, name) for name in ARPO.METHODS}
+    stored_runs(tmp_path / "runs.jsonl", arms, range(8))
     ARPO.main(str(tmp_path), "0", "8")
     assert "| ARPO | +0.1 [" in capsys.readouterr().out.splitlines()[-1]
 

@@ -4,6 +4,7 @@ import pytest
 
 from grupo.algo.advantages import Center, ScaleByStd, chain
 from grupo.core.reference_update import ReferenceUpdate
+from grupo.evidence.claims.stored_runs import stored_runs
 from grupo.util.importing import load_module_file
 from tests.helpers.paths import ROOT
 
@@ -50,10 +51,8 @@ def test_vspo_without_damping_differs_in_the_advantage_only():
 
 
 def test_the_table_of_stored_runs_ends_with_the_named_comparison(tmp_path, capsys):
-    for name in REMIX.METHODS:
-        for seed in (0, 1):
-            (tmp_path / f"{name}.{seed}.json").write_text(
-                '{"accuracy/2": 0.5, "rollouts/2": 160.0, "length": 30.0}'
-            )
+    metrics = {"accuracy/2": 0.5, "rollouts/2": 160.0, "length": 30.0}
+    arms = dict.fromkeys(REMIX.METHODS, lambda seed: metrics)
+    stored_runs(tmp_path / "runs.jsonl", arms, (0, 1))
     REMIX.main(tmp_path, (0, 1))
     assert "ratio - 0.6: +0.4 [+0.4, +0.4]" in capsys.readouterr().out

@@ -8,7 +8,7 @@ import pytest
 from grupo.algo.losses import MultiReferenceNLL
 from grupo.core.types import Task
 from grupo.evidence.claims.paired_table import paired_table
-from grupo.evidence.claims.published_runs import published_runs
+from grupo.evidence.claims.stored_runs import stored_runs
 from grupo.pipeline import ExportStage, Pipeline, run_pipeline
 from grupo.storage.pipeline_dirs import stage_folders
 from grupo.util.importing import load_module_file
@@ -75,7 +75,7 @@ def test_rewards_of_a_recipe_are_measured_and_only_those_with_a_weight_are_train
 def test_the_table_of_the_page_is_that_of_the_runs(load):
     table = load("tscac_table")
     arms = dict.fromkeys(("behaviour policy", table.BASELINE, "TSCAC"))
-    runs = published_runs(ROOT / "docs" / "pipelines_runs" / "tscac.jsonl", arms, range(4))
+    runs = stored_runs(ROOT / "docs" / "pipelines_runs" / "tscac.jsonl", arms, range(4))
     written = paired_table(runs, table.METRICS, table.BASELINE)
     page = (ROOT / "docs" / "pipelines_shown.md").read_text()
     assert set(written.splitlines()) <= set(page.splitlines())
