@@ -13,6 +13,10 @@ from grupo.util.loader_errors import loader_errors
 from grupo.util.user_paths import parse_path
 
 
+# endings of files that are no tables; a name with one of them is not looked for on the hub
+OTHER_FILES = (".json", ".txt", ".xlsx", ".arrow", ".yaml", ".yml", ".gz", ".zip", ".py")
+
+
 @component
 class DatasetTasks:
     """The rows of a table as tasks, each of which is read when it is needed.
@@ -49,7 +53,8 @@ class DatasetTasks:
                 " one of these formats, with pandas for example, or name a function of tasks:"
                 " file.py:function."
             )
-        if path.is_dir() or is_hub_name(self.path):
+        is_file_name = path.suffix in OTHER_FILES
+        if path.is_dir() or (is_hub_name(self.path) and not is_file_name):
             return load_dataset_table(self.path, self.split, self.config)
         raise ConfigError(f"There is no file or folder {path}. {_suggest_files(path)}")
 

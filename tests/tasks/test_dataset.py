@@ -146,3 +146,11 @@ def test_missing_empty_and_unreadable_files_are_config_errors(tmp_path):
         DatasetTasks(write(tmp_path / "rows.txt", "a")).load()
     with pytest.raises(ConfigError, match=r"is not readable as Parquet"):
         DatasetTasks(write(tmp_path / "rows.parquet", "not parquet at all")).load()
+
+
+@pytest.mark.parametrize("name", ["examples.json", "data.txt", "owner/rows.xlsx"])
+def test_a_missing_file_is_not_looked_for_on_the_hub(monkeypatch, tmp_path, name):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("grupo.tasks.dataset.load_dataset_table", None)
+    with pytest.raises(ConfigError, match=f"There is no file or folder {name}"):
+        DatasetTasks(name).load()
