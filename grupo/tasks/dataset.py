@@ -12,7 +12,6 @@ from grupo.util.errors import ConfigError, suggest
 from grupo.util.loader_errors import loader_errors
 from grupo.util.user_paths import parse_path
 
-
 # endings of files that are no tables; a name with one of them is not looked for on the hub
 OTHER_FILES = (".json", ".txt", ".xlsx", ".arrow", ".yaml", ".yml", ".gz", ".zip", ".py")
 
