@@ -6,11 +6,11 @@ python recipes/real/atlas.py docs --minutes 0                   writes docs/atla
 Runs are appended to `atlas.jsonl` in the folder. Several processes may train at once, each with its
 own `--share`, such as 1/2 and 2/2.
 
-Everything here and in `grupo/evidence/atlas/table.py` was fixed before the first run: families,
-number of steps, learning rate, arms, baselines, metrics, directions and units. Six trials with
-plain GRPO and one seed preceded it, on four families. They chose three families that are learnt in
-part within 8 steps, by their cost, and a learning rate of 1e-5: 2e-5 solves the sums of one digit
-within 5 steps, and loses some of them again within 10.
+Everything here and in `grupo/evidence/atlas/table.py` was fixed before the first run of the arms
+that it is about: families, number of steps, learning rate, arms, baselines, metrics, directions and
+units. Seven trials with plain GRPO and one seed preceded it, on four families. They chose three
+families that are learnt in part within 8 steps, by their cost, and a learning rate of 1e-5: 2e-5
+solves the sums of one digit within 5 steps, and loses some of them again within 10.
 """
 
 import time

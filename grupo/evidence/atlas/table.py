@@ -2,76 +2,95 @@
 
 from grupo.evidence.atlas.comparison import AtlasComparison
 
-S, C, L, W = "sums_1_digit", "capitals", "lower_case", "lower_case, few words"
-MORE, LESS = 1, -1
+SUMS, CAPITALS, LOWER_CASE = "sums_1_digit", "capitals", "lower_case"
+FEW_WORDS = "lower_case, few words"  # two rewards
+LESS = -1
 COMPARISONS = (
     AtlasComparison(
-        S, "rloo", "grpo", "Baseline of the other answers, no division.", method="rloo"
+        SUMS, "rloo", "grpo", "Baseline of the other answers, no division.", method="rloo"
     ),
     AtlasComparison(
-        *(S, "reinforce_pp_baseline", "grpo"),
+        *(SUMS, "reinforce_pp_baseline", "grpo"),
         "One scale for the batch.",
         method="reinforce_pp_baseline",
     ),
     AtlasComparison(
-        S, "pods", "grpo", "8 of 16 answers by variance.", unit="tokens", method="pods"
-    ),
-    AtlasComparison(S, "grpo, kl_coef 0.04", "grpo", "A KL penalty, which costs.", direction=LESS),
-    AtlasComparison(S, "grpo, 4 updates", "grpo", "Four updates from a batch.", unit="tokens"),
-    AtlasComparison(S, "sft, then grpo", "grpo", "Two updates on right answers first."),
-    AtlasComparison(
-        S, "gspo, 4 updates", "grpo, 4 updates", "A ratio for the whole answer.", method="gspo"
+        SUMS, "pods", "grpo", "8 of 16 answers by variance.", unit="tokens", method="pods"
     ),
     AtlasComparison(
-        S, "cispo, 4 updates", "grpo, 4 updates", "Clipped weights keep gradients.", method="cispo"
+        SUMS, "grpo, kl_coef 0.04", "grpo", "A KL penalty, which costs.", direction=LESS
+    ),
+    AtlasComparison(SUMS, "grpo, 4 updates", "grpo", "Four updates from a batch.", unit="tokens"),
+    AtlasComparison(SUMS, "sft, then grpo", "grpo", "Two updates on right answers first."),
+    AtlasComparison(
+        SUMS, "gspo, 4 updates", "grpo, 4 updates", "A ratio for the whole answer.", method="gspo"
     ),
     AtlasComparison(
-        *(C, "dynamic sampling", "grpo", "Groups without a gradient are drawn again."),
+        SUMS,
+        "cispo, 4 updates",
+        "grpo, 4 updates",
+        "Clipped weights keep gradients.",
+        method="cispo",
+    ),
+    AtlasComparison(
+        *(CAPITALS, "dynamic sampling", "grpo", "Groups without a gradient are drawn again."),
         unit="tokens",
         method="dapo",
     ),
     AtlasComparison(
-        *(C, "online_difficulty_filtering", "grpo", "Groups of medium difficulty alone."),
+        *(CAPITALS, "online_difficulty_filtering", "grpo", "Groups of medium difficulty alone."),
         unit="tokens",
         method="online_difficulty_filtering",
     ),
     AtlasComparison(
-        C,
+        CAPITALS,
         "ghpo",
         "grpo",
         "The beginning of the answer where all fail.",
         unit="tokens",
         method="ghpo",
     ),
-    AtlasComparison(C, "replay", "grpo", "Earlier answers fill groups.", method="vl_rethinker"),
     AtlasComparison(
-        C,
+        CAPITALS, "replay", "grpo", "Earlier answers fill groups.", method="vl_rethinker"
+    ),
+    AtlasComparison(
+        CAPITALS,
         "w_reinforce",
         "grpo",
         "Mostly negative advantages.",
         metric="pass@3",
         method="w_reinforce",
     ),
-    AtlasComparison(L, "dr_grpo", "grpo", "No division by length or spread.", method="dr_grpo"),
     AtlasComparison(
-        L, "clip-higher, 4 updates", "grpo, 4 updates", "A wider upper bound.", method="dapo"
+        LOWER_CASE, "dr_grpo", "grpo", "No division by length or spread.", method="dr_grpo"
     ),
     AtlasComparison(
-        L,
+        LOWER_CASE,
+        "clip-higher, 4 updates",
+        "grpo, 4 updates",
+        "A wider upper bound.",
+        method="dapo",
+    ),
+    AtlasComparison(
+        LOWER_CASE,
         "entropy_advantage",
         "grpo",
         "More weight where entropy is high.",
         method="entropy_advantage",
     ),
     AtlasComparison(
-        L, "forking tokens", "grpo", "The fifth with most entropy alone.", method="forking_tokens"
+        LOWER_CASE,
+        "forking tokens",
+        "grpo",
+        "The fifth with most entropy alone.",
+        method="forking_tokens",
     ),
     AtlasComparison(
-        *(L, "length penalty", "grpo", "Shorter answers, most where tasks are easy."),
+        *(LOWER_CASE, "length penalty", "grpo", "Shorter answers, most where tasks are easy."),
         metric="answer_tokens",
         direction=LESS,
         method="alp",
     ),
-    AtlasComparison(L, "length penalty", "grpo", "What they cost in accuracy.", direction=LESS),
-    AtlasComparison(W, "gdpo", "grpo", "Rewards are normalised one by one.", method="gdpo"),
+    AtlasComparison(LOWER_CASE, "length penalty", "grpo", "Its cost in accuracy.", direction=LESS),
+    AtlasComparison(FEW_WORDS, "gdpo", "grpo", "Rewards are normalised one by one.", method="gdpo"),
 )
