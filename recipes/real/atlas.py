@@ -107,6 +107,7 @@ def sft_then_grpo(recipe: Recipe) -> Pipeline:
     answers = recipe.replace(
         method=sft(),
         tasks=SUM_VARIANTS.WorkedSums(recipe.tasks),
+        eval_tasks=SUM_VARIANTS.WorkedSums(recipe.eval_tasks),
         max_steps=SFT_STEPS,
         save_every=SFT_STEPS,
         prompts_per_step=DEMONSTRATIONS,

@@ -161,6 +161,9 @@ def test_every_comparison_has_recipes_and_names_a_method():
         arm, baseline = (recipes[name] for name in one.arms)
         if isinstance(arm, Pipeline):
             assert arm.stages[-1].recipe.method == baseline.method
+            sft = arm.stages[0].recipe
+            for source in (sft.tasks, sft.eval_tasks):  # SFT refuses a task without one
+                assert all("completion" in task.columns for task in source.load())
             assert sum(updates_of(stage.recipe) for stage in arm.stages) == updates_of(baseline)
             continue
         assert arm.method != baseline.method
