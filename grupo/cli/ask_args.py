@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 from grupo.cli.build_recipe import parse_option, reward_terms
@@ -92,16 +93,24 @@ class AskArgs:
         if self.system and not is_chat:
             raise ConfigError(f"system: {self.source!r} has no chat template. Leave it out.")
         # a model, and a run whose policy renders texts, have texts as prompts in training
-        has_text_prompts = name == self.source or policy.spec.apply_chat_template
+        has_text_prompts = not self._is_run or policy.spec.apply_chat_template
         return Conversation(
             *(policy, actor, name, self.system, is_chat, has_text_prompts, env, columns, strategy)
         )
 
+    @property
+    def _folder(self) -> Path:
+        return parse_option(parse_path, "run", self.source)
+
+    @property
+    def _is_run(self) -> bool:
+        """True for the folder of a run or a pipeline, False for a model."""
+        return (self._folder / RECIPE_JSON).is_file() or bool(stage_folders(self._folder))
+
     def load(self) -> tuple[Policy, str, Recipe]:
         """The policy with its limits and sampling, its name for the user, and its recipe."""
-        folder = parse_option(parse_path, "run", self.source)
-        if (folder / RECIPE_JSON).is_file() or stage_folders(folder):
-            run = last_run(folder)
+        if self._is_run:
+            run = last_run(self._folder)
             recipe = self._with_options(RunFolder.open(run).recipe)
             loaded = load_checkpoint(run, recipe, self.checkpoint)
             policy = policy_of(recipe, loaded, self.weights)

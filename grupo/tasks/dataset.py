@@ -12,9 +12,6 @@ from grupo.util.errors import ConfigError, suggest
 from grupo.util.loader_errors import loader_errors
 from grupo.util.user_paths import parse_path
 
-# endings of files that are no tables; a name with one of them is not looked for on the hub
-OTHER_FILES = (".json", ".txt", ".xlsx", ".arrow", ".yaml", ".yml", ".gz", ".zip", ".py")
-
 
 @component
 class DatasetTasks:
@@ -52,8 +49,7 @@ class DatasetTasks:
                 " one of these formats, with pandas for example, or name a function of tasks:"
                 " file.py:function."
             )
-        is_file_name = path.suffix in OTHER_FILES
-        if path.is_dir() or (is_hub_name(self.path) and not is_file_name):
+        if path.is_dir() or is_hub_name(self.path):
             return load_dataset_table(self.path, self.split, self.config)
         raise ConfigError(f"There is no file or folder {path}. {_suggest_files(path)}")
 

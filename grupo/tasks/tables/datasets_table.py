@@ -63,12 +63,19 @@ def _has_files(feature: Any) -> bool:
     return getattr(feature, "decode", None) is True or (inner is not None and _has_files(inner))
 
 
+FILE_ENDINGS = (".json", ".txt", ".xlsx", ".arrow", ".yaml", ".yml", ".gz", ".zip", ".py")
+
+
 def is_hub_name(path: str) -> bool:
     """True if this may be the name of a data set on the hub, `owner/name` or `name`.
+
+    A name that ends as a file does, such as `rows.json`, is that of a missing file.
 
     >>> is_hub_name("openai/gsm8k"), is_hub_name("./rows"), is_hub_name("a/b/c")
     (True, False, False)
     """
+    if path.endswith(FILE_ENDINGS):
+        return False
     return re.fullmatch(r"\w[\w.-]*(/\w[\w.-]*)?", path) is not None
 
 
