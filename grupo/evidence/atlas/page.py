@@ -32,8 +32,8 @@ SmolLM2-135M-Instruct, whose published weights are rounded to 4 bits, learns thr
 tasks of the [survey](real_survey.md) by full fine-tuning in float32: 8 steps of 4 prompts with 8
 answers each, Adam, learning rate 1e-5. An arm is a published method with its own advantage, loss
 and mean over tokens, or GRPO with one part replaced; its update plan is that of the baseline,
-unless the plan is the question. The baseline has no KL penalty. 32 held-out tasks are answered three times
-before, in the middle of and after training.
+unless the plan is the question. The baseline has no KL penalty. 32 held-out tasks are answered
+three times before, in the middle of and after training.
 
 Every comparison was fixed before its first run: arm, baseline, metric, direction and unit. It is
 tested by the exact sign-flip test of paired seeds after {looks} pairs at {alpha:.0%}, and stops
