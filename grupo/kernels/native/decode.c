@@ -2,6 +2,7 @@
 // in panels. Threads divide the columns of a product, so that every weight is read once for all
 // rows, and divide the rows of the operations between products.
 
+#include "spin_barrier.h"
 #include "bfloat16.h"
 #include "gemm_panels.h"
 
@@ -26,6 +27,7 @@ typedef struct {
     bf16 *rounded;               // of all threads: `input` in bfloat16; NULL: it is not rounded
     const real *input;           // (rows, k) of the next products
     n_t ld, k;
+    Barrier *barrier;            // of all threads
 } Worker;
 
 // Attention of rows a..b, which continue the same prefix, for the query heads of one key head.
@@ -102,7 +104,7 @@ static void share_input(Worker *w, const real *input, n_t ld, n_t k) {
     n_t width = k + (k & 1), rows = w->to - w->from;
     if (w->rounded)
         round_rows(rows, k, input + w->from * ld, ld, w->rounded + w->from * width);
-#pragma omp barrier
+    wait_for_all(w->barrier, w->threads);
 }
 
 // This thread's columns a..b of out (rows, n) = input w^T + bias; `bias` may be NULL.
@@ -124,7 +126,7 @@ static void project_added(const Worker *w, n_t n, const real *panels, const real
     n_t a, b;
     project(w, n, panels, NULL, out, ldo, &a, &b);
     for (n_t i = 0; i < w->rows; i++) axpy(b - a, 1, added + i * lda + a, out + i * ldo + a);
-#pragma omp barrier
+    wait_for_all(w->barrier, w->threads);
 }
 
 // Queries, keys and values of all rows, then attention of this thread's rows.
@@ -137,7 +139,7 @@ static void attend(Worker *w, const ModelShape *s, const LayerPointers *l,
     project(w, s->H * d, l->q, l->qb, qkv, p.width, &a, &b);
     project(w, s->K * d, l->k, l->kb, qkv + s->H * d, p.width, &a, &b);
     project(w, s->K * d, l->v, l->vb, qkv + (s->H + s->K) * d, p.width, &a, &b);
-#pragma omp barrier
+    wait_for_all(w->barrier, w->threads);
     append_kv(s, l, step, layer, w->from, w->to, q);
     for (n_t row = w->from, next; row < w->to; row = next) {
         for (next = row + 1; next < w->to && step->prefix_index[next] == step->prefix_index[row];)
@@ -157,7 +159,7 @@ static void activate(const Worker *w, const ModelShape *s, const LayerPointers *
     project(w, s->I, l->up, NULL, gate + s->I, ld, &a, &b);
     for (n_t i = 0; i < w->rows; i++)
         swiglu(b - a, gate + i * ld + a, gate + i * ld + s->I + a, w->act + i * s->I + a);
-#pragma omp barrier
+    wait_for_all(w->barrier, w->threads);
 }
 
 // One layer: reads `x` (rows, h), fills in the activations, overwrites `x` with the output.
@@ -193,12 +195,13 @@ int decode(const ModelShape *s, const LayerPointers *layers, const DecodeStepArg
     real *normed = malloc(rows * (s->h + s->I + work_size) * sizeof(real));
     bf16 *rounded = step->rounded ? malloc(rows * widest * sizeof(bf16)) : NULL;
     int failed = !normed || (step->rounded && !rounded);
+    Barrier barrier = {0};
 #pragma omp parallel num_threads(failed ? 1 : s->threads)
     if (!failed) {
         n_t t = omp_get_thread_num(), count = omp_get_num_threads();
         n_t from = t * rows / count, to = (t + 1) * rows / count;
         real *act = normed + rows * s->h, *work = act + rows * s->I + from * work_size;
-        Worker w = {t, count, rows, from, to, normed, act, work, rounded};
+        Worker w = {t, count, rows, from, to, normed, act, work, rounded, .barrier = &barrier};
         int before = s->set_threads ? s->set_threads(1) : 0;
         for (n_t layer = 0; layer < s->layers; layer++)
             layer_forward(&w, s, layers + layer, step, layer, x);
