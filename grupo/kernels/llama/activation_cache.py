@@ -124,7 +124,6 @@ class ScratchBuffers:
             self.buffers[name] = flat = like.new_empty(count * width)
         return flat[: count * width].view(count, width)
 
-    def release(self, prefix: str) -> None:
-        """Frees the buffers whose names begin with a prefix."""
-        for name in [name for name in self.buffers if name.startswith(prefix)]:
-            del self.buffers[name]
+    def release(self, name: str) -> None:
+        """Frees the buffer of a name, if there is one."""
+        self.buffers.pop(name, None)

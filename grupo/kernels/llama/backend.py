@@ -91,9 +91,10 @@ class NativeLlamaBackend:
             self.logit_cache.release()
 
     def _release_panels(self) -> None:
-        """Frees the copy of the layers' weights that only generation needs: it makes it again."""
+        """Frees the copies of weights that only generation needs: it makes them again."""
         self.decode_layers = None
         self.scratch.release(PANELS)
+        self.logit_cache.release_panels()
 
     def prefill(
         self,

@@ -6,9 +6,8 @@ from functools import cache
 import torch
 
 from grupo.kernels import native
-from grupo.kernels.llama.activation_cache import ScratchBuffers
 from grupo.kernels.llama.ctypes_structs import ModelShape
-from grupo.kernels.llama.panels import multiply_panels, pack_panels
+from grupo.kernels.llama.panels import multiply_panels, pack_panels, panels_size
 from grupo.util.timing import shortest_seconds
 
 GENERATED_ROWS = 32  # tokens of a decode step
@@ -51,7 +50,8 @@ def _decode_products(
     library = native.library(torch.float32)
     shape = ModelShape(threads=torch.get_num_threads())
     if library and (dtype == torch.float32 or native.call(library, "has_bfloat16", shape)):
-        panels = [pack_panels(library, shape, ScratchBuffers(), "", w, dtype) for w in weights]
+        empty = [torch.empty(panels_size(w, dtype), dtype=dtype) for w in weights]
+        panels = [pack_panels(library, shape, *pair) for pair in zip(weights, empty, strict=True)]
         out = torch.empty(len(x), weights.shape[1])
         return lambda: [multiply_panels(library, shape, x, weight, out) for weight in panels]
     operand, converted = x.to(dtype), weights.to(dtype)

@@ -1,6 +1,7 @@
 """One decode step of all layers in C."""
 
 import ctypes
+import math
 from collections.abc import Sequence
 
 import torch
@@ -12,30 +13,29 @@ from grupo.kernels.llama import ctypes_structs
 from grupo.kernels.llama.ctypes_structs import DecodeStepArgs, pointer_array
 from grupo.kernels.llama.forward_backward import LayerOps
 from grupo.kernels.llama.layers import LayerWeights
-from grupo.kernels.llama.panels import pack_panels
+from grupo.kernels.llama.panels import pack_panels, panels_dtype, panels_size
 
 PROJECTIONS = "q", "k", "v", "o", "gate", "up", "down"
-PANELS = "panels of "  # begins the names of the buffers of panels
-
+PANELS = "panels"  # name of the buffer of all layers' panels
 
 LayerArray = ctypes.Array[ctypes_structs.LayerPointers]
 
 
 def prepare_layers(layer_ops: LayerOps, layers: Sequence[LayerWeights]) -> LayerArray:
-    """The layers as `decode.c` takes them, with the current weights of projections in panels."""
-    prepared = (ctypes_structs.LayerPointers * len(layers))()
-    for i, layer in enumerate(layers):
-        prepared[i] = layer.pointers
-        for name in PROJECTIONS:
-            panels = pack_panels(
-                layer_ops.library,
-                layer_ops.shape,
-                layer_ops.scratch,
-                f"{PANELS}{name}{i}",
-                layer.effective_weight(name),
-                layer_ops.products.dtype,
-            )
-            setattr(prepared[i], name, native.data_pointer(panels))
+    """The layers as `decode.c` takes them, with the current weights of projections in panels.
+
+    All panels are one buffer: the C library returns large buffers to the operating system when
+    they are freed, and keeps the memory of many small ones.
+    """
+    dtype = panels_dtype(layer_ops.products.dtype, layers[0].norm.dtype)
+    names = [(i, name) for i in range(len(layers)) for name in PROJECTIONS]
+    sizes = [math.prod(panels_size(layers[i].weights[name], dtype)) for i, name in names]
+    buffer = layer_ops.scratch.get(PANELS, 1, sum(sizes), torch.empty(0, dtype=dtype))
+    prepared = (ctypes_structs.LayerPointers * len(layers))(*(x.pointers for x in layers))
+    for (i, name), panels in zip(names, buffer[0].split(sizes), strict=True):
+        weight = layers[i].effective_weight(name)
+        pack_panels(layer_ops.library, layer_ops.shape, weight, panels)
+        setattr(prepared[i], name, native.data_pointer(panels))
     return prepared
 
 

@@ -12,12 +12,13 @@ from torch.autograd.function import once_differentiable
 
 from grupo.kernels.llama.activation_cache import ScratchBuffers
 from grupo.kernels.llama.ctypes_structs import ModelShape
-from grupo.kernels.llama.panels import multiply_panels, pack_panels
+from grupo.kernels.llama.panels import multiply_panels, pack_panels, panels_dtype, panels_size
 from grupo.kernels.llama.products import FullProducts, Products
 from grupo.kernels.llama.weights_version import WeightsVersion
 from grupo.kernels.native import log_softmax
 from grupo.kernels.prefix_cache import NOT_CACHED
 
+PANELS = "panels of the head"  # name of their buffer
 CHUNK = 1 << 24  # logits computed at once where they are not cached
 LogitRows = tuple[Tensor, Tensor, Tensor]  # logits, indices of tokens, row of each token's logits
 
@@ -66,6 +67,12 @@ class LogitCache:
     def release(self) -> None:
         """Frees the memory of the logits, after they have been removed."""
         self.buffer = self.buffer.new_empty(0)
+
+    def release_panels(self) -> None:
+        """Frees the copy of the head's weight, unless `compute_logits` needs it."""
+        if self.products.dtype != torch.bfloat16:
+            self.panels = None
+            self.scratch.release(PANELS)
 
     def allocate(self, count: int, weight: Tensor) -> tuple[int, Tensor] | None:
         """Reserves `count` rows: the first row and a view of the rows, or None if full."""
@@ -121,8 +128,10 @@ class LogitCache:
     def _multiply(self, hidden: Tensor, weight: Tensor, out: Tensor) -> None:
         self.shape.threads = torch.get_num_threads()
         if self.panels is None:
-            args = self.library, self.shape, self.scratch
-            self.panels = pack_panels(*args, "head", weight, self.products.dtype)
+            dtype = panels_dtype(self.products.dtype, weight.dtype)
+            like = torch.empty(0, dtype=dtype)
+            panels = self.scratch.get(PANELS, *panels_size(weight, dtype), like)
+            self.panels = pack_panels(self.library, self.shape, weight, panels)
         multiply_panels(self.library, self.shape, hidden, self.panels, out)
 
     def scratch_rows(self, rows: Tensor, weight: Tensor) -> Tensor:

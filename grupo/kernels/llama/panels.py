@@ -6,38 +6,35 @@ import torch
 from torch import Tensor
 
 from grupo.kernels import native
-from grupo.kernels.llama.activation_cache import ScratchBuffers
 from grupo.kernels.llama.ctypes_structs import ModelShape
 
 PANEL = 32  # the largest number of weight rows in a panel
 
 
-def pack_panels(
-    library: ctypes.CDLL,
-    shape: ModelShape,
-    scratch: ScratchBuffers,
-    name: str,
-    weight: Tensor,
-    dtype: torch.dtype,
-) -> Tensor:
-    """A weight (n, k) in panels.
+def panels_size(weight: Tensor, dtype: torch.dtype) -> tuple[int, int]:
+    """Rows and columns of a weight (n, k) in panels of a type, padded."""
+    n, k = weight.shape
+    return -(-n // PANEL) * PANEL, k + k % 2 if dtype == torch.bfloat16 else k
+
+
+def panels_dtype(products: torch.dtype, weight: torch.dtype) -> torch.dtype:
+    """Type of panels: bfloat16 for products in bfloat16, otherwise that of the weight."""
+    return torch.bfloat16 if products == torch.bfloat16 else weight
+
+
+def pack_panels(library: ctypes.CDLL, shape: ModelShape, weight: Tensor, panels: Tensor) -> Tensor:
+    """Write a weight (n, k) to `panels`, of `panels_size`, and return them.
 
     Args:
         library: the compiled C functions.
         shape: sizes of the model.
-        scratch: has the buffer that is filled.
-        name: of the buffer.
         weight: the weight.
-        dtype: bfloat16, or that of the weight.
+        panels: bfloat16, or the type of the weight.
     """
     n, k = weight.shape
-    padded = -(-n // PANEL) * PANEL
-    if dtype == torch.bfloat16:
-        like = torch.empty(0, dtype=dtype)
-        panels = scratch.get(f"{name} in bfloat16", padded, k + k % 2, like)
+    if panels.dtype == torch.bfloat16:
         native.call(library, "panels_bf16", shape, n, k, weight.float(), panels)
     else:
-        panels = scratch.get(name, padded, k, weight.detach())
         native.call(library, "panels", shape, n, k, weight, panels)
     return panels
 

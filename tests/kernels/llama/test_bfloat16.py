@@ -6,10 +6,9 @@ from safetensors.torch import load_file
 
 from grupo.kernels import native
 from grupo.kernels.backend import HFBackend
-from grupo.kernels.llama.activation_cache import ScratchBuffers
 from grupo.kernels.llama.backend import NativeLlamaBackend
 from grupo.kernels.llama.ctypes_structs import ModelShape
-from grupo.kernels.llama.panels import multiply_panels, pack_panels
+from grupo.kernels.llama.panels import multiply_panels, pack_panels, panels_size
 from grupo.kernels.llama.products import BFloat16Products
 from grupo.models.causal_lm import CausalLM
 from grupo.models.lora import Lora
@@ -47,7 +46,8 @@ SIZES = [(1, 1, 1), (1, 32, 2), (3, 33, 7), (8, 64, 64), (9, 70, 129), (17, 31, 
 def product(x, weight):
     """`x @ weight.T` in C."""
     shape = ModelShape(threads=2)
-    panels = pack_panels(LIBRARY, shape, ScratchBuffers(), "w", weight, torch.bfloat16)
+    panels = torch.empty(panels_size(weight, torch.bfloat16), dtype=torch.bfloat16)
+    pack_panels(LIBRARY, shape, weight, panels)
     out = torch.full((len(x), len(weight)), torch.nan)
     multiply_panels(LIBRARY, shape, x, panels, out)
     return out

@@ -4,9 +4,8 @@ import pytest
 import torch
 
 from grupo.kernels import native
-from grupo.kernels.llama.activation_cache import ScratchBuffers
 from grupo.kernels.llama.ctypes_structs import ModelShape
-from grupo.kernels.llama.panels import multiply_panels, pack_panels
+from grupo.kernels.llama.panels import multiply_panels, pack_panels, panels_size
 from tests.helpers.fast_cases import fast_cases
 
 VECTOR_BYTES = (32, 64)  # AVX2 and AVX512; a compiler emulates the wider one
@@ -36,7 +35,8 @@ def test_panel_products_equal_those_of_torch(library, dtype, rows):
     weight = torch.randn(77, 900, dtype=dtype)
     out = torch.full((rows, 77), torch.nan, dtype=dtype)
     shape = ModelShape(threads=2)
-    panels = pack_panels(compiled, shape, ScratchBuffers(), "weight", weight, dtype)
+    panels = torch.empty(panels_size(weight, dtype), dtype=dtype)
+    pack_panels(compiled, shape, weight, panels)
     multiply_panels(compiled, shape, x, panels, out)
     expected = x.double() @ weight.double().mT
     torch.testing.assert_close(out.double(), expected, rtol=0, atol=2e3 * torch.finfo(dtype).eps)
