@@ -16,6 +16,7 @@ from grupo.method import Method
 from grupo.recipe import Recipe, TaskSource
 from grupo.tasks import EvalShare
 from grupo.util import html
+from grupo.util.errors import ConfigError, suggest
 
 METRICS = {
     "sampled": "held-out tasks solved at the end, sampled",
@@ -166,6 +167,12 @@ def run_specs(comparison: Comparison, out: Path) -> list[RunSpec]:
 def recipes_with_methods(recipe: Recipe, methods: Mapping[str, Method]) -> dict[str, Recipe]:
     """A copy of the recipe for each method."""
     return {name: recipe.replace(method=method) for name, method in methods.items()}
+
+
+def check_baseline(name: str, recipes: Mapping[str, Recipe]) -> None:
+    """Raise `ConfigError` for a baseline that is none of the recipes."""
+    if name not in recipes:
+        raise ConfigError(f"baseline: {name!r} is not a recipe. {suggest(name, recipes)}")
 
 
 def slug(name: str) -> str:

@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 
 from grupo.compare.budget import BUDGET_TYPES, Budget
 from grupo.compare.controls import Control
-from grupo.compare.experiment import METRICS, Comparison, TaskSet
+from grupo.compare.experiment import METRICS, Comparison, TaskSet, check_baseline
 from grupo.compare.sequential_design import SequentialDesign
 from grupo.compare.toy_models import ToyModelSpec
 from grupo.compare.update_budget import (
@@ -92,13 +92,15 @@ def _comparison_from_data(data: Mapping[str, Any]) -> Comparison:
     updates = from_data(data["updates"]) if "updates" in data else per_method
     controls = from_data(data["controls"]) if "controls" in data else ()
     design = data.get("design")
+    recipes = _components_by_name("recipes", data["recipes"], Recipe)
+    check_baseline(_typed("baseline", data["baseline"], str), recipes)
     return Comparison(
-        recipes=_components_by_name("recipes", data["recipes"], Recipe),
+        recipes=recipes,
         budget=_budget(data["budget"]),
         seeds=_typed("seeds", tuple(seeds) if isinstance(seeds, list) else seeds, tuple[int, ...]),
         updates=_rule(updates),
         task_sets=_components_by_name("task_sets", data["task_sets"], TaskSet),
-        baseline=_typed("baseline", data["baseline"], str),
+        baseline=data["baseline"],
         metric=_metric(data["metric"]),
         toy_models=_typed(
             "toy_models", from_data(data["toy_models"]), tuple[ToyModelSpec, ...], TOY_MODELS

@@ -8,7 +8,14 @@ from typing import Any
 
 from grupo.algo.minibatches import UpdatePlan
 from grupo.compare.controls import CONTROL_METRICS
-from grupo.compare.experiment import EVAL_METRICS, METRICS, Comparison, RunSpec, slug
+from grupo.compare.experiment import (
+    EVAL_METRICS,
+    METRICS,
+    Comparison,
+    RunSpec,
+    check_baseline,
+    slug,
+)
 from grupo.compare.sequential_design import SequentialDesign
 from grupo.compare.toy_models import ToyModelSpec
 from grupo.compare.update_budget import ALLOWED
@@ -41,9 +48,7 @@ def validate_comparison(comparison: Comparison) -> None:
     _check_names("recipes", comparison.recipes)
     _check_names("task_sets", comparison.task_sets)
     _check_seeds_and_budget(comparison)
-    if comparison.baseline_name not in comparison.recipes:
-        hint = suggest(comparison.baseline_name, comparison.recipes)
-        raise ConfigError(f"baseline: {comparison.baseline_name!r} is not a recipe. {hint}")
+    check_baseline(comparison.baseline_name, comparison.recipes)
     if comparison.metric not in METRICS:
         hint = suggest(comparison.metric, METRICS)
         raise ConfigError(f"metric: {comparison.metric!r} is not measured. {hint}")

@@ -81,6 +81,12 @@ STEP_ROLLOUTS = Limit(
     "rollouts",
     "the rollouts of a step are in memory together, at 1 kB and more each",
 )
+REWARD = Limit(
+    "a reward of a rollout, with its weight and without its sign",
+    10**15,
+    "",
+    "float32 holds numbers up to 3.4e38, and a standard deviation adds up squares of rewards",
+)
 EPOCHS = Limit(
     "epochs and minibatches of an update plan, rounds of resampling, retries",
     10_000,
@@ -297,6 +303,7 @@ LIMITS = (
     *(WHOLE_NUMBER, NUMBER, SEED, DURATION, ENTRIES, STAGES, ROUNDS),
     *(TOKENS, PROMPTS, ROLLOUTS, STEP_ROLLOUTS),
     *(
+        REWARD,
         EPOCHS,
         NEW_TOKENS,
         TURNS,

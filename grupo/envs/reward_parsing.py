@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from torch import Tensor
 
+from grupo.core.limits import REWARD
 from grupo.core.types import RewardResult
 from grupo.envs.reward_term import RewardTerm
 from grupo.envs.timeouts import CallFailure, failure_from_exception
@@ -35,6 +36,23 @@ def finite_float(value: object) -> float:
     return float(plain)
 
 
+def weighted_reward(score: float, weight: float = 1.0) -> float:
+    """The reward of a score.
+
+    Raises:
+        ValueError: It exceeds the limit of rewards.
+
+    >>> weighted_reward(3.0, 0.5)
+    1.5
+    """
+    reward = weight * score
+    if abs(reward) > REWARD.maximum:
+        raise ValueError(
+            f"returned {score:g}, which is {reward:g} with its weight: {REWARD.allowed}"
+        )
+    return reward
+
+
 def term_result(term: RewardTerm, returned: Any) -> RewardResult:
     """The part of a rollout's score that a reward term contributes.
 
@@ -60,10 +78,11 @@ def term_result(term: RewardTerm, returned: Any) -> RewardResult:
         return RewardResult(0.0, extra_terms)
     try:
         score = finite_float(values["score"])
+        reward = weighted_reward(score, term.weight)
     except NOT_A_NUMBER_ERRORS as error:
         return failed_result(term, str(error))
     terms = {term.name: score, **extra_terms}
-    return RewardResult(term.weight * score, terms, _finite_sequences(extras))
+    return RewardResult(reward, terms, _finite_sequences(extras))
 
 
 def failed_result(term: RewardTerm, reason: str) -> RewardResult:

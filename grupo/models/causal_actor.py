@@ -237,7 +237,12 @@ class CausalActor:
             max_new_tokens=min(self.max_new_tokens, call.max_new_tokens),
         )
         generate = partial(actor._generate, rollout.role, open_tokens=())
-        return await answer_call(self.chat_tokenizer, rollout, call, generate)
+        return await answer_call(self._call_tokenizer, rollout, call, generate)
+
+    @property
+    def _call_tokenizer(self) -> ChatTokenizer:
+        """The chat tokenizer for texts of agents: it refuses long ones, and keeps no tokens."""
+        return replace(self.chat_tokenizer, context_length=self.stop_conditions.context_length)
 
     async def _generate(
         self,

@@ -17,6 +17,7 @@ from grupo.core.types import Message, Observation, Rollout
 from grupo.models.chat_history import ChatSoFar, answer_text, chat_so_far, end_of_answer
 from grupo.models.chat_template import check_template_kwargs, refuse_media, render_chat
 from grupo.models.detokenize import decode_shown, dropped_tokens
+from grupo.models.long_texts import check_fits
 from grupo.models.rollout_cache import RolloutCache
 from grupo.models.template_file import TemplateFile
 from grupo.util.errors import ConfigError
@@ -52,6 +53,8 @@ class ChatTokenizer:
         template_kwargs: variables of the chat template; those of a prompt replace them.
         system_prompt: content of a system message before prompts that have none; "" for none.
         template_file: file of the template, for errors; "" if it is the model's own.
+        context_length: tokens of the model's context, where a text with more than twice as many is
+            refused before it is tokenized whole; None where it is not.
     """
 
     tokenizer: PreTrainedTokenizerBase
@@ -61,6 +64,7 @@ class ChatTokenizer:
     template_kwargs: Mapping[str, Any] = field(default_factory=dict, hash=False)
     system_prompt: str = ""
     template_file: str | TemplateFile = ""
+    context_length: int | None = None
 
     def encode_observation(
         self,
@@ -148,6 +152,8 @@ class ChatTokenizer:
         return partial(decode_shown, self.tokenizer, dropped_tokens(self.tokenizer))
 
     def _tokenize(self, text: str, *, starts_text: bool) -> tuple[int, ...]:
+        if self.context_length is not None:
+            check_fits(self.tokenizer, text, self.context_length)
         return self._cached_tokens(text, starts_text)
 
     def _tokenize_messages(self, text: str, messages: Sequence[Message]) -> tuple[int, ...]:

@@ -8,6 +8,7 @@ from grupo.core.types import Response, Rollout
 from grupo.models.chat_history import as_fork
 from grupo.models.chat_tokenizer import ChatTokenizer, EncodedObservation
 from grupo.models.context import context_tokens
+from grupo.models.long_texts import TooLongError
 from grupo.util.errors import ConfigError
 
 Generate = Callable[[tuple[int, ...], tuple[int, ...]], Awaitable[Response]]
@@ -35,6 +36,8 @@ async def answer_call(
     conversation = replace(rollout, turns=tuple(rollout.turns[i] for i in call.continues))
     try:
         tokens, rewrites = encode_call(chat_tokenizer, conversation, call)
+    except TooLongError:
+        return Response((), (), finish_reason="length")
     except ConfigError as error:
         return Response((), (), text=str(error), finish_reason=UNREADABLE)
     has_context = conversation.turns and not rewrites

@@ -18,6 +18,7 @@ from grupo.distributed.exchange import broadcast_from_rank_0, exchange_json, sum
 from grupo.distributed.phase import Phase
 from grupo.envs.reward_function_check import check_reward_functions
 from grupo.method import Method
+from grupo.models.prompt_warnings import prompt_warnings
 from grupo.recipe import Recipe
 from grupo.rollouts.eval_result import EvalResult
 from grupo.storage.fault_injection import kill_point
@@ -106,10 +107,13 @@ class Learner:
         (self.tasks, self.eval_tasks), self.unusable_tasks_message = select_usable_tasks(
             recipe, self.policy, tasks
         )
-        self.reward_messages = ()
-        # the check needs a policy that generates text; an image policy has no chat tokenizer
+        self.trial_messages = ()
+        # the checks need a policy that generates text; an image policy has no chat tokenizer
         if hasattr(self.policy, "chat_tokenizer"):
-            self.reward_messages = tuple(check_reward_functions(recipe.env, self.tasks[0]))
+            self.trial_messages = (
+                *check_reward_functions(recipe.env, self.tasks[0]),
+                *prompt_warnings(self.policy.chat_tokenizer, self.tasks),
+            )
         self.state = initial_state(
             recipe, self.policy, self.tasks, segments or SegmentsInMemory(), step_durations
         )
@@ -200,7 +204,7 @@ class Learner:
         lines = (
             *self.policy.warnings,
             self.unusable_tasks_message,
-            *self.reward_messages,
+            *self.trial_messages,
             *env_warnings(self.recipe),
             *task_notes(self.recipe, self.tasks, self.eval_tasks),
         )

@@ -129,7 +129,7 @@ REQUEST_SIZE = Limit(
     "it is read into memory whole; a conversation of a million tokens has about 5 million bytes",
 )
 REQUEST_VALUES = Limit(
-    "a request of an agent to the policy",
+    "a request of an agent to the policy, and the arguments of the tool calls in it together",
     100_000,
     "values",
     "each is read while all other work waits; a conversation of 10,000 messages has 30,000",

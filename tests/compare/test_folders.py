@@ -164,6 +164,8 @@ def test_missing_or_damaged_comparison_is_rejected(comparison, tmp_path):
         ("seeds", "all", "seeds: 'all'. Allowed: a tuple (…,) of which each is a whole number."),
         ("seeds", [0.5], "seeds: (0.5,). Allowed: a tuple (…,) of which each is a whole number."),
         ("baseline", 1, "baseline: 1. Allowed: a string."),
+        ("baseline", "grpp", "baseline: 'grpp' is not a recipe. Did you mean 'grpo'?"),
+        ("recipes", {}, "baseline: 'grpo' is not a recipe."),
         ("design", 3, "design: 3. Allowed: SequentialDesign(…) or None."),
         ("budget", [], "budget: []. Allowed: a number of one of steps, updates, tokens, seconds."),
         ("budget", {"days": 1}, "budget: {'days': 1}. Allowed: a number of one of steps, updates"),

@@ -58,6 +58,10 @@ def too_many(task, rollouts):
     return [1.0] * (len(rollouts) + 1)
 
 
+def huge(task, rollout):
+    return 1e30
+
+
 @pytest.mark.parametrize(
     ("function", "task", "message"),
     [
@@ -66,6 +70,7 @@ def too_many(task, rollouts):
         (wrong_column, TASK, "raised KeyError: 'levle'"),
         (nothing, TASK, "returned None, not a number"),
         (one_for_all, TASK, "returned a float, not one number for each of 2 rollouts"),
+        (huge, TASK, r"returned 1e\+30, which is 1e\+30 with its weight: at most 10\^15"),
         (too_many, TASK, "returned 3 numbers, not one number for each of 2 rollouts"),
     ],
 )

@@ -12,6 +12,8 @@ from tests.helpers.command_line import Command, run_command
 from tests.helpers.tiny_lm import TEMPLATE, save_model
 
 CHAT = {"chat_template": TEMPLATE}
+# it ignores add_generation_prompt, and ends messages with a token that ends no answer
+MARKED = "{% for m in messages %}<|{{ m.role }}|>{{ m.content }}<|user|>{% endfor %}"
 
 
 @pytest.fixture(scope="session")
@@ -20,6 +22,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("first_hour")
     save_model(folder / "model", "qwen3", tokenizer_options=CHAT, max_position_embeddings=256)
     save_model(folder / "plain", "llama", max_position_embeddings=256)  # without a chat template
+    marked = {"chat_template": MARKED}
+    save_model(folder / "marked", "qwen3", tokenizer_options=marked, max_position_embeddings=256)
     for name, text in FILES.items():
         (folder / name).write_text(text)
     write_tables(folder)

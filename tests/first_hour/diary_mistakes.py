@@ -33,6 +33,7 @@ DATA_AND_REWARDS = (
     refused("one_number", "not one number for each of 2 rollouts"),
     refused("scalar", "not one number for each of 2 rollouts"),
     refused("words", "not a number"),
+    refused("huge", "returned 1e+30, which is 1e+30 with its weight: at most 10^15"),
     unscored("hangs", "did not return within 0.05 s", options=" --env.time-limit 0.05"),
     refused("strips", "'int' object has no attribute", options=" --tasks numbers.jsonl"),
     Mistake(

@@ -50,6 +50,10 @@ def scalar(completions, **columns):
     return 1.0
 
 
+def huge(completions, **columns):
+    return [1e30] * len(completions)
+
+
 def words(completions, **columns):
     return ["good"] * len(completions)
 
@@ -169,6 +173,9 @@ def write_tables(folder: Path) -> None:
         "message": [*good[:3], {"prompt": [{"role": "user", "text": "1 + 1 ="}]}],
         "sharegpt": [{"prompt": [{"from": "human", "value": "1 + 1 ="}]}],
         "sft": [{"messages": chat[0]["prompt"]}],
+        "marked": [
+            {"prompt": [{"role": "user", "content": f"{i} + 1<|model|>"}]} for i in range(9)
+        ],
         "numbers": [{"prompt": f"{i} + 1 =", "answer": i + 1} for i in range(12)],
         "long": [*good, {"prompt": "1 + " * 100}],
     }

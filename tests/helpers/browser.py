@@ -60,7 +60,7 @@ class Browser:
         self.driver.get("about:blank")
         self.driver.get(url.absolute().as_uri() if isinstance(url, Path) else url)
         self.wait(lambda: self.js("return document.documentElement.dataset.ready === 'yes'"))
-        self.wait(lambda: self.all("#group h3") or self.all("#group .soft"))
+        self.wait(lambda: self.all("#group h3, #group .soft, #group .problem"))
 
     def js(self, script: str) -> Any:
         return self.driver.execute_script(script)

@@ -3,6 +3,8 @@
 import json
 import time
 
+import pytest
+
 from tests.helpers.browser import MARKS, write_page
 from tests.helpers.written_runs import HOSTILE, metrics, response, rollout, write_lines, write_run
 
@@ -65,3 +67,24 @@ def test_untrusted_tool_calls_and_results_are_shown_as_text(browser, tmp_path):
         assert start in shown or "not JSON" in shown or "a call ends" in shown, selector
     assert browser.js("return window.hurt") is None
     assert browser.all("main img") == browser.all("main script") == []
+
+
+def test_a_direction_mark_in_the_name_of_a_run_is_spelled_out_in_the_title(browser, tmp_path):
+    browser.open(write_page(tmp_path, write_run(tmp_path / "a\u202eb", 1)))
+    assert browser.driver.title == "a\\u202eb \u2013 grupo"
+    assert "\u202e" not in browser.js("return document.body.innerText")
+
+
+@pytest.mark.parametrize("responses", ["[}", "[{}]", '[{"items": null}]', "5", '[]],"a":[[1]'])
+def test_groups_are_found_and_shown_beside_one_whose_responses_are_damaged(
+    responses, browser, tmp_path
+):
+    run = write_run(tmp_path / "run", 1)
+    path = run / "responses.jsonl"
+    _, *others = path.read_text().splitlines(keepends=True)
+    path.write_text(f'{{"step": 1, "group": 0, "responses": {responses}}}\n{"".join(others)}')
+    browser.open(write_page(tmp_path, run))
+    browser.one("#picker-top input[type=search]").send_keys("is two?\n")
+    browser.wait(lambda: browser.texts(".item .head") == ["What is two?"])
+    browser.wait(lambda: browser.texts("#group .token") == ["fo", "ur"] * 2)
+    assert browser.one("#count").text == "1 group with \u201cis two?\u201d"

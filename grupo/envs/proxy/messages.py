@@ -9,6 +9,8 @@ from grupo.core.types import Message
 from grupo.envs.proxy.api_error import ApiError, invalid, shown
 from grupo.envs.tools.formats import ToolCall, valid_call_id
 from grupo.util.errors import suggest
+from grupo.util.json_text import has_more_values
+from grupo.util.limits import REQUEST_VALUES
 
 ROLES = {
     "system": "system",
@@ -31,7 +33,7 @@ def parse_messages(value: Any) -> tuple[Message, ...]:
     messages = MessageList()
     for i, item in enumerate(value):
         add_message(messages, f"messages[{i}]", item)
-    check_last_message(messages.messages, "messages")
+    check_messages(messages.messages, "messages")
     return tuple(messages.messages)
 
 
@@ -88,17 +90,28 @@ def add_message(messages: MessageList, place: str, item: Any) -> None:
         messages.add({"role": ROLES[role], "content": content})
 
 
-def check_last_message(messages: Sequence[Message], field: str) -> None:
-    """Raise `ApiError` if the last message is one that the policy cannot answer.
+def check_messages(messages: Sequence[Message], field: str) -> None:
+    """Check all messages of a request together.
 
     Args:
-        messages: All messages of a request.
+        messages: The messages.
         field: Name of the field that holds them.
+
+    Raises:
+        ApiError: The last message is one that the policy cannot answer, or the arguments of their
+            tool calls have too many values.
     """
     if messages[-1]["role"] == "assistant":
         raise ApiError(
             f"{field}: the last one is the assistant's. Allowed: one of another role, which the"
             " policy answers.",
+            param=field,
+        )
+    arguments = [values for message in messages for _, values in calls_of(message)]
+    if has_more_values(arguments, REQUEST_VALUES.maximum):
+        raise ApiError(
+            f"{field}: the arguments of their tool calls have too many values. Allowed:"
+            f" {REQUEST_VALUES.allowed}.",
             param=field,
         )
 

@@ -12,7 +12,7 @@ from grupo.envs.proxy.api_error import ApiError, invalid, shown
 from grupo.envs.proxy.messages import (
     MessageList,
     add_message,
-    check_last_message,
+    check_messages,
     parse_call,
     parse_text,
 )
@@ -50,7 +50,7 @@ def parse_items(body: Mapping[str, Any]) -> tuple[Message, ...]:
             continue
         for place, item in group:
             _add_item(messages, place, item)
-    check_last_message(messages.messages, "input")
+    check_messages(messages.messages, "input")
     return tuple(messages.messages)
 
 

@@ -11,7 +11,7 @@ from grupo.envs.proxy.agent_thread import num_left
 from grupo.envs.proxy.chat_request import ChatRequest
 from grupo.envs.proxy.session import Ended
 from grupo.envs.proxy.tool_rendering import ToolRendering
-from grupo.envs.reward_parsing import NOT_A_NUMBER_ERRORS, finite_float
+from grupo.envs.reward_parsing import NOT_A_NUMBER_ERRORS, finite_float, weighted_reward
 from grupo.envs.session_cache import turn_texts
 
 
@@ -98,8 +98,8 @@ def _agent_value(value: Any) -> tuple[float, Mapping[str, float]]:
     if value is None:
         return 0.0, {}
     if not isinstance(value, Mapping):
-        return finite_float(value), {}
+        return weighted_reward(finite_float(value)), {}
     if "score" not in value:
         raise ValueError(f"returned a mapping without 'score': {', '.join(map(str, value))}")
     extras = {f"agent_reward/{k}": finite_float(v) for k, v in value.items() if k != "score"}
-    return finite_float(value["score"]), extras
+    return weighted_reward(finite_float(value["score"])), extras

@@ -12,7 +12,7 @@ from grupo.core.ranges import FiniteSeconds, PositiveInt
 from grupo.core.types import RewardResult, Rollout, Task
 from grupo.envs.multi_turn import MultiTurn, MultiTurnSessions, reward_result
 from grupo.envs.on_failure import FailureHandler, drop_rollout
-from grupo.envs.reward_parsing import finite_float
+from grupo.envs.reward_parsing import finite_float, weighted_reward
 from grupo.envs.scoring import apply_failure_handler
 from grupo.envs.session_cache import turn_texts
 from grupo.envs.session_steps import SessionState
@@ -122,7 +122,7 @@ def _result(state: Any) -> RewardResult:
     if errors := reward_errors(state):
         return RewardResult(error="; ".join(errors))
     terms = {name: finite_float(value) for name, value in state["metrics"].items()}
-    return RewardResult(finite_float(state["reward"]), terms)
+    return RewardResult(weighted_reward(finite_float(state["reward"])), terms)
 
 
 @component

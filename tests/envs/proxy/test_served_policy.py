@@ -20,6 +20,7 @@ from grupo.util.errors import ConfigError
 from grupo.util.event_loop import run_coroutine
 from tests.helpers.agents import user
 from tests.helpers.env_runs import make_model
+from tests.helpers.resource_use import limited_peak
 
 
 @pytest.fixture(scope="module")
@@ -182,6 +183,30 @@ def test_a_body_that_does_not_arrive_is_given_up(variables, monkeypatch):
     monkeypatch.setattr(server, "BODY_SECONDS", 0.05)
     status, error = send(variables, BODY, **{"Content-Length": "1000"})
     assert (status, error["message"]) == (408, "The body is not complete after 0.05 s.")
+
+
+def a_call(arguments):
+    """Messages of an agent that called a tool with these arguments."""
+    call = {"id": "a", "type": "function", "function": {"name": "f", "arguments": arguments}}
+    return [{"role": "assistant", "tool_calls": [call]}, user("so?")]
+
+
+@pytest.mark.parametrize(
+    ("messages", "reason"),
+    [
+        ([user("x" * 8_000_000)], "they fill the model's context"),
+        ([user("hello " * 1_000_000)], "they fill the model's context"),
+        (a_call(json.dumps({"a": "x" * 8_000_000})), "they fill the model's context"),
+        (a_call(f'{{"a": [{"[]," * 1_000_000}0]}}'), "have too many values. Allowed: at most"),
+    ],
+    ids=["letters", "words", "argument", "values"],
+)
+def test_a_long_request_is_refused_within_200_mb(variables, messages, reason):
+    body = json.dumps({"messages": messages}).encode()
+    with limited_peak(200 * 2**20):
+        status, error = send(variables, body)
+    assert (status, error["param"]) == (400, "messages")
+    assert reason in error["message"]
 
 
 @pytest.mark.parametrize("port", [-1, 70000])
