@@ -174,7 +174,7 @@ def _read_fields(
             if field is target or field.attr == LOADING:
                 _read_keyword(source, "", ast.keyword(field.attr, value), constants)
             else:
-                source.remarks.append(f"{ast.unparse(node)[:60]} was not read")
+                source.remarks.append(f"{ast.unparse(node)[:80]} was not read")
 
 
 def _read_trainer(
