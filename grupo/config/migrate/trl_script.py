@@ -153,7 +153,7 @@ def _loading_options(node: ast.Call | ast.Dict) -> list[ast.keyword]:
     else:
         names = [_value(key, {}) if key else None for key in node.keys]
         entries = list(zip(names, node.values, strict=True))
-    return [ast.keyword(LOADING_NAMES.get(name, name), value) for name, value in entries]
+    return [ast.keyword(LOADING_NAMES.get(str(name), name), value) for name, value in entries]
 
 
 def _read_fields(

@@ -27,7 +27,7 @@ METHODS = {
 
 
 def script_remarks(tree: ast.AST, trainers: tuple[str, ...]) -> Iterator[str]:
-    """What a script does that changes its training, in the order of its importance.
+    """Remarks on what changes the training of a script and is not in its options.
 
     Args:
         tree: The script.
