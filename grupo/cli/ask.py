@@ -233,7 +233,8 @@ def answers_table(rollouts: Sequence["Rollout"]) -> "Table":
 def agreement(rollouts: Sequence["Rollout"]) -> str:
     """How many answers are the most frequent one, and the mean reward."""
     (_, count), *_ = Counter(r.last_response.text.strip() for r in rollouts).most_common(1)
-    line = f"{count} of {len(rollouts)} answers are equal"
+    equal = f"{count} of {len(rollouts)} answers are equal"
+    line = equal if count > 1 else f"all {len(rollouts)} answers differ"
     rewards = [r.reward for r in rollouts if not isnan(r.reward)]
     if rewards:
         line += f"; mean reward {sum(rewards) / len(rewards):g}"

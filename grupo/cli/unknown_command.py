@@ -9,6 +9,7 @@ OTHER_WORDS = {
     "chat": "grupo ask RUN --chat",
     "config": "grupo train --dry-run > recipe.toml",
     "convert": "grupo export RUN FOLDER, or grupo migrate FILE for a configuration",
+    "env": "grupo doctor --environment",
     "evaluate": "grupo eval RUN",
     "fit": "grupo train",
     "generate": 'grupo ask RUN "PROMPT"',

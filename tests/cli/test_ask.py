@@ -71,7 +71,13 @@ def test_rewards_score_every_attempt(grupo):
     code, out, _ = grupo(*rewarded)
     mean = sum(answer["reward"] for answer in answers) / 4
     assert code == 0
-    assert out.splitlines()[-1].endswith(f"of 4 answers are equal; mean reward {mean:g}")
+    assert len({answer["text"].strip() for answer in answers}) == 4
+    assert out.splitlines()[-1] == f"all 4 answers differ; mean reward {mean:g}"
+
+
+def test_equal_answers_are_counted(grupo):
+    out = grupo(*BASE, "--temperature", "0", "--attempts", "3")[1]
+    assert out.splitlines()[-1] == "3 of 3 answers are equal"
 
 
 @pytest.mark.parametrize("options", [(), ("--system", "Be brief.")])

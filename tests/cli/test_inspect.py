@@ -173,6 +173,8 @@ def test_method_is_no_command(grupo):
     code, _, err = grupo("method", "check", "grpo")
     assert code == 2
     assert err.startswith("grupo: 'method' is no command. Did you mean 'methods'?")
+    err = grupo("env")[2]
+    assert err.startswith("grupo: 'env' is no command. Write grupo doctor --environment. Allowed:")
 
 
 @pytest.mark.slow

@@ -75,6 +75,10 @@ def save_moe(folder: Path, family: str, deviation: float = 0.4, **changes: int) 
     with torch.no_grad():
         for parameter in (p for p in model.parameters() if p.ndim > 1):
             parameter.normal_(0, deviation)
+        for buffer in (b for name, b in model.named_buffers() if name.endswith("correction_bias")):
+            buffer.normal_(
+                0, 0.1
+            )  # of the choice of DeepSeek-V3, which is trained without gradients
     model.save_pretrained(folder)
     tokenizer().save_pretrained(folder)
     return str(folder)

@@ -132,8 +132,9 @@ def _left_out(source: OptionValues, library: Library) -> LeftOut:
         is_default = option is not None and str(value) == option.default
         if name in source.used:
             continue
-        if option and option.answer.split(" ")[0] in COMMAND_OPTIONS:
-            left_out.command[option.answer.split(" ")[0]] = name
+        flag = option.grupo_option(str(value)).split(" ")[0] if option else ""
+        if flag in COMMAND_OPTIONS and not is_default:
+            left_out.command[flag] = name
         elif is_default or (option and option.is_neutral) or _is_off(name, value):
             left_out.neutral.append(name)
         elif option:

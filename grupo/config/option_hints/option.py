@@ -70,6 +70,16 @@ def optimizer(text: str) -> str:
     return f'"{next(known, "Adam")}()"'
 
 
+def logger(text: str) -> str:
+    """The option of the first logger of a list; --wandb for any other.
+
+    >>> logger("['tensorboard']"), logger("all")
+    ('--tensorboard', '--wandb')
+    """
+    names = ("wandb", "tensorboard", "trackio")
+    return f"--{next((name for name in names if name in text), names[0])}"
+
+
 def not_negative(text: str) -> str:
     """The number, 0 in place of -1 and None.
 
