@@ -2,16 +2,17 @@
 
 Shi et al., 2024, arXiv:2410.11677: when DPO goes too far, the entropy and the probability of the k
 likeliest tokens of the policy's own answers fall, and then their quality. A model of 50,000
-parameters, most of whose demonstrations have a wrong sum, learns from pairs of its own right and
-wrong answers to half of the sums, at a learning rate that is meant to go too far. After every
-`STEPS_BETWEEN` updates it answers other sums, and the alarm of `grupo doctor` reads both numbers of
-these answers: both lower at three evaluations in a row. The alarm sees no reward.
+parameters counts one further, `7 and 12 next `, and most of its demonstrations are wrong. It learns
+from pairs of its own right and wrong answers, a quarter of them with the labels exchanged, at a
+learning rate that is meant to go too far. After every `STEPS_BETWEEN` updates it answers prompts
+that no pair has, and the alarm of `grupo doctor` reads both numbers of these answers: both lower at
+three evaluations in a row. The alarm sees no reward.
 
-Named before the first run of these seeds: `correct`, the accuracy on sums that no pair has, of the
+Named before the first run of these seeds: `correct`, the accuracy on further prompts, of the
 policy at the first alarm, or at the end without one, minus that of the policy at the end, by the
 exact sequential sign-flip test with looks at 8, 12 and 16 pairs; it is to be greater. `best` is the
-policy of the evaluation with the highest accuracy on other sums, the upper bound, which must win
-first; `alarm on the pairs` reads the same numbers of the pairs that are trained on.
+policy of the evaluation whose answers that the alarm reads are right most often, the upper bound,
+which must win first; `alarm on the pairs` reads the same numbers of the pairs that are trained on.
 
 python recipes/small_claims/over_optimised.py FILE [FIRST_SEED END]
 """
@@ -24,6 +25,7 @@ from dataclasses import replace
 from functools import cached_property, partial
 from pathlib import Path
 from statistics import fmean
+from typing import Any
 
 import torch
 
@@ -48,31 +50,36 @@ from grupo.training.update.collate import collate
 from grupo.training.update.signals import signals_of_all_rows
 from grupo.util.rng import derive_key
 
-LARGEST, WRONG = 14, 0.6  # summand; share of demonstrations with a random number as the sum
-START_STEPS, ATTEMPTS = 250, 8  # updates of the start; answers of which a pair is taken
+LARGEST, WRONG = 14, 0.6  # number; share of demonstrations with a random number
+FLIPPED = 0.25  # share of pairs with the labels exchanged
+START_STEPS, ATTEMPTS = 200, 8  # updates of the start; answers of which a pair is taken
 EVALUATIONS, STEPS_BETWEEN = 10, 4
 LEARNING_RATE, BETA = 3e-3, 0.05
-END, BEST, ALARM, GIVEN = "end", "best", "alarm", "alarm on the pairs"
+BASELINE, BEST, ALARM, GIVEN = "end", "best", "alarm", "alarm on the pairs"
 METRICS = ("correct", "step", *TOP_SIGNALS)
 DESIGN = SequentialDesign(max_pairs=16, looks=(8, 12, 16))
 ENV = SingleTurn((RewardTerm("correct", ExactMatch()),))
 
 
-def sums() -> list[Task]:
-    """All sums of two numbers, in an order that is fixed."""
+def prompts() -> list[Task]:
+    """All prompts of two numbers, of which the first has no meaning, in an order that is fixed."""
     numbers = range(LARGEST + 1)
-    tasks = [Task(f"{a}+{b}", f"{a} + {b} = ", str(a + b)) for a in numbers for b in numbers]
+    tasks = [Task(f"{a},{b}", f"{a} and {b} next ", str(b + 1)) for a in numbers for b in numbers]
     return random.Random(0).sample(tasks, len(tasks))
 
 
-PAIRED, READ, TESTED = sums()[:112], sums()[112:168], sums()[168:]
+PAIRED, READ, TESTED = prompts()[:112], prompts()[112:168], prompts()[168:]
 
 
 def demonstrate(task: Task) -> list[str]:
-    """Ten answers, most of which are random numbers."""
+    """Four answers, most of which are random numbers."""
     rng = random.Random(task.key)
-    wrong = [str(rng.randint(0, 2 * LARGEST)) for _ in range(10)]
+    wrong = [str(rng.randint(0, LARGEST + 1)) for _ in range(4)]
     return [x if rng.random() < WRONG else str(task.reference_answer) for x in wrong]
+
+
+def _exchanged(row: Mapping[str, Any]) -> Mapping[str, Any]:
+    return {**row, "chosen": row["rejected"], "rejected": row["chosen"]}
 
 
 def first_alarm(lines: Sequence[Metrics], prefix: str = "") -> int:
@@ -118,7 +125,7 @@ class Arms:
     @cached_property
     def model(self) -> str:
         """The folder of the policy that all runs start from."""
-        return str(train_tiny_lm(self.folder, sums(), demonstrate, steps=START_STEPS))
+        return str(train_tiny_lm(self.folder, prompts(), demonstrate, steps=START_STEPS))
 
     def recipe(self, tasks: Sequence[Task], seed: int) -> Recipe:
         """DPO on pairs of answers.
@@ -141,15 +148,16 @@ class Arms:
         )
 
     def pairs(self, policy: HasActor, seed: int) -> list[Task]:
-        """Sums with a right and a wrong answer of the policy.
+        """Prompts with a right and a wrong answer of the policy, a quarter of them exchanged.
 
         Args:
             policy: Generates the answers.
             seed: Seed of the answers.
         """
         groups = run_rollouts(policy.actor(derive_key(seed, "pairs")), ENV, PAIRED, ATTEMPTS)
+        rng = random.Random(seed)
         return [
-            replace(group.task, columns={**group.task.columns, **row})
+            replace(group.task, columns=_exchanged(row) if rng.random() < FLIPPED else dict(row))
             for group in groups
             for row in best_against_worst(group.rollouts, bool)
         ]
@@ -186,7 +194,7 @@ class Arms:
         """
         lines = self.evaluations(seed)
         stops: Mapping[str, int] = {
-            END: len(lines) - 1,
+            BASELINE: len(lines) - 1,
             BEST: max(range(len(lines)), key=lambda i: lines[i]["read"]),
             ALARM: first_alarm(lines),
             GIVEN: first_alarm(lines, "pairs/"),
@@ -199,11 +207,13 @@ def main(file: Path, seeds: Sequence[int]) -> None:
     torch.set_num_threads(1)
     with tempfile.TemporaryDirectory() as name:
         arms = Arms(Path(name))
-        chosen = {arm: partial(arms.run, arm) for arm in (END, BEST, ALARM, GIVEN)}
+        chosen = {arm: partial(arms.run, arm) for arm in (BASELINE, BEST, ALARM, GIVEN)}
         runs = stored_runs(file, chosen, seeds)
     if len(seeds) > 1:
-        print(paired_table(runs, METRICS, END))
-        print(sequential_table({x: runs[x] for x in (END, ALARM)}, "correct", END, DESIGN))
+        print(paired_table(runs, METRICS, BASELINE))
+        print(
+            sequential_table({x: runs[x] for x in (BASELINE, ALARM)}, "correct", BASELINE, DESIGN)
+        )
 
 
 if __name__ == "__main__":

@@ -51,12 +51,12 @@ from grupo.util.optional_deps import optional_dependency
 from grupo.util.rng import derive_key
 
 PROMPT, TAGS = "country ? ", ("region", "neighbours")
-TAIL, STEPS = 10, 100  # countries of a region of the tail; steps of training
+TAIL, STEPS = 10, 150  # countries of a region of the tail; steps of training
 BASELINE, DROPPED = "tags always shown", "tags dropped"
 ARMS: Mapping[str, TaggedDemonstrations] = {
     BASELINE: TaggedDemonstrations(TAGS, drop_all=0.0, drop_each=0.0),
     "the region's tag alone": TaggedDemonstrations(TAGS[:1], drop_all=0.0, drop_each=0.0),
-    DROPPED: TaggedDemonstrations(TAGS),
+    DROPPED: TaggedDemonstrations(TAGS, drop_all=0.2),
 }
 METRICS = ("tail", "head", "both", "untagged")
 DESIGN = SequentialDesign(max_pairs=16, looks=(8, 12, 16))

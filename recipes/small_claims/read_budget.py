@@ -1,9 +1,10 @@
 """Train Long, Think Short with a policy that reads its budget: `docs/small_claims.md`.
 
-The prompt `7 5 9 use 12 : ` states a budget in tokens. A working of 12 tokens, `7 + 5 = 2 , 2 + 9 =
-1`, writes each addition; one of 3 writes the totals alone, `2 1`, and is wrong more often in the
-demonstrations; one of 2 guesses the last total. The policy that all arms start from, a model of
-50,000 parameters, has learned from workings of which two in three fit the stated budget.
+The prompt `3 4 1 use 12 : ` states a budget in tokens; the sum is modulo 5. A working of 12 tokens,
+`3 + 4 = 2 , 2 + 1 = 3`, writes each addition; one of 3 writes the totals alone, `2 3`, and is wrong
+more often in the demonstrations; one of 2 guesses the last total. The policy that all arms start
+from, a model of 50,000 parameters, has learned from workings of which two in three fit the stated
+budget.
 
 Named before the first run of these seeds: `correct`, the accuracy on held-out sums whose prompts
 state the final budget, of a budget that shrinks exponentially, minus that of the final budget from
@@ -20,6 +21,7 @@ import sys
 import tempfile
 from collections.abc import Sequence
 from functools import cached_property, partial
+from itertools import product
 from pathlib import Path
 
 import torch
@@ -46,8 +48,9 @@ from grupo.tasks import InMemoryTasks
 from grupo.tasks.length_budget import with_budget
 
 FIRST, FINAL = 12, 3  # budgets in tokens
-WORKINGS = {12: ("{a} + {b} = {t} , {t} + {c} = {u}", 0.05), 3: ("{t} {u}", 0.4), 2: ("{u}", 0.5)}
-START_STEPS, MAX_TOKENS, STEPS = 400, 30_000, 60
+WORKINGS = {12: ("{a} + {b} = {t} , {t} + {c} = {u}", 0.05), 3: ("{t} {u}", 0.4), 2: ("{u}", 0.6)}
+BASE = 5  # digits are below it
+START_STEPS, MAX_TOKENS, STEPS = 700, 30_000, 60
 SENTENCE = "use {budget} : "
 BASELINE, DECAY, BOUND = "final budget", "exponential decay", "right totals"
 METRICS = ("correct", "length", "long_length", "steps")
@@ -57,8 +60,8 @@ DESIGN = SequentialDesign(max_pairs=16, looks=(8, 12, 16))
 def last_number(text: str) -> str:
     """The last word of an answer.
 
-    >>> last_number("2 1")
-    '1'
+    >>> last_number("2 3")
+    '3'
     """
     return text.split()[-1] if text.split() else ""
 
@@ -72,20 +75,20 @@ ENV = SingleTurn(
 
 
 def sums(start: int, end: int) -> list[Task]:
-    """Sums of three digits, of which the last digit is the answer, from an order that is fixed.
+    """Sums of three digits modulo `BASE`, from an order that is fixed.
 
     Args:
         start: Number of the first sum, from 0.
-        end: Number of the sum behind the last one, at most 1,000.
+        end: Number of the sum behind the last one, at most 125.
     """
-    numbers = random.Random(0).sample(range(1000), 1000)[start:end]
-    return [_sum_task([int(digit) for digit in f"{number:03}"]) for number in numbers]
+    digits = [*product(range(BASE), repeat=3)]
+    return [_sum_task(x) for x in random.Random(0).sample(digits, len(digits))[start:end]]
 
 
 def _sum_task(digits: Sequence[int]) -> Task:
     prompt = f"{' '.join(map(str, digits))} "
     columns = {"digits": list(digits), "solution": working(digits, FINAL)}
-    return Task(prompt, prompt, str(sum(digits) % 10), columns=columns)
+    return Task(prompt, prompt, str(sum(digits) % BASE), columns=columns)
 
 
 def working(digits: Sequence[int], length: int, rng: random.Random | None = None) -> str:
@@ -96,20 +99,20 @@ def working(digits: Sequence[int], length: int, rng: random.Random | None = None
         length: Tokens of the working with its end token.
         rng: Draws the errors.
 
-    >>> working([7, 5, 9], 12), working([7, 5, 9], 3)
-    ('7 + 5 = 2 , 2 + 9 = 1', '2 1')
+    >>> working([3, 4, 1], 12), working([3, 4, 1], 3)
+    ('3 + 4 = 2 , 2 + 1 = 3', '2 3')
     """
     form, error = WORKINGS[length]
     a, b, c = digits
-    t, u = (a + b) % 10, (a + b + c) % 10
+    t, u = (a + b) % BASE, (a + b + c) % BASE
     if rng and rng.random() < error:
-        t, u = rng.randrange(10), rng.randrange(10)
+        t, u = rng.randrange(BASE), rng.randrange(BASE)
     return form.format(a=a, b=b, c=c, t=t, u=u)
 
 
 def demonstrate(task: Task) -> list[str]:
     """Three workings, of which two in three fit the budget in the mean."""
-    rng, budget = random.Random(task.key), task.columns["budget"]
+    rng, budget = random.Random(str(task.prompt)), task.columns["budget"]
     fits = max(length for length in WORKINGS if length <= budget)
     lengths = [fits if rng.random() < 0.5 else rng.choice([*WORKINGS]) for _ in range(3)]
     return [working(task.columns["digits"], length, rng) for length in lengths]
@@ -128,8 +131,9 @@ class Arms:
     @cached_property
     def model(self) -> str:
         """The folder of the policy that all arms start from."""
-        rng = random.Random(0)
-        tasks = [with_budget(x, rng.randint(2, FIRST), SENTENCE) for x in sums(0, 600)]
+        tasks = [
+            with_budget(x, budget, SENTENCE) for x in sums(0, 125) for budget in range(2, FIRST + 1)
+        ]
         return str(train_tiny_lm(self.folder, tasks, demonstrate, steps=START_STEPS))
 
     def recipe(self, method: Method, budget: Positive, seed: int) -> Recipe:
@@ -144,7 +148,7 @@ class Arms:
         return Recipe(
             policy=CausalLM(self.model, max_new_tokens=16, tokens_per_microbatch=8192),
             env=ENV,
-            tasks=InMemoryTasks(sums(600, 800)),
+            tasks=InMemoryTasks(sums(0, 75)),
             eval_tasks=0,
             method=method.replace(curriculum=curriculum),
             max_steps=1000,
@@ -177,8 +181,8 @@ def measured(policy: HasActor, seed: int) -> Metrics:
         mean_terms(
             policy,
             ENV,
-            [with_budget(x, budget, SENTENCE) for x in sums(800, 1000)],
-            attempts=4,
+            [with_budget(x, budget, SENTENCE) for x in sums(75, 125)],
+            attempts=16,
             seed=seed,
         )
         for budget in (FINAL, FIRST)
