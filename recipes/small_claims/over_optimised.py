@@ -3,15 +3,15 @@
 Shi et al., 2024, arXiv:2410.11677: when DPO goes too far, the entropy and the probability of the k
 likeliest tokens of the policy's own answers fall, and then their quality. A model of 50,000
 parameters counts one further, `7 and 12 next `, and most of its demonstrations are wrong. It learns
-from pairs of its own right and wrong answers, a quarter of them with the labels exchanged, at a
-learning rate that is meant to go too far. After every `STEPS_BETWEEN` updates it answers prompts
-that no pair has, and the alarm of `grupo doctor` reads both numbers of these answers: both lower at
-three evaluations in a row. The alarm sees no reward.
+from pairs of its own right and wrong answers, a quarter of them with the labels exchanged, for more
+updates than is good. After every `STEPS_BETWEEN` updates it answers prompts that no pair has, and
+the alarm of `grupo doctor` reads both numbers of these answers: both lower at three evaluations in
+a row. The alarm sees no reward.
 
-Named before the first run of these seeds: `correct`, the accuracy on further prompts, of the
-policy at the first alarm, or at the end without one, minus that of the policy at the end, by the
-exact sequential sign-flip test with looks at 8, 12 and 16 pairs; it is to be greater. `best` is the
-policy of the evaluation whose answers that the alarm reads are right most often, the upper bound,
+Named before the first run of these seeds: `correct`, the accuracy on further prompts, of the policy
+at the first alarm, or at the end without one, minus that of the policy at the end, by the exact
+sequential sign-flip test with looks at 8, 12 and 16 pairs; it is to be greater. `best` is the
+policy whose answers to the prompts that the alarm reads are right most often, the upper bound,
 which must win first; `alarm on the pairs` reads the same numbers of the pairs that are trained on.
 
 python recipes/small_claims/over_optimised.py FILE [FIRST_SEED END]
@@ -54,7 +54,7 @@ LARGEST, WRONG = 14, 0.6  # number; share of demonstrations with a random number
 FLIPPED = 0.25  # share of pairs with the labels exchanged
 START_STEPS, ATTEMPTS = 200, 8  # updates of the start; answers of which a pair is taken
 EVALUATIONS, STEPS_BETWEEN = 10, 4
-LEARNING_RATE, BETA = 3e-3, 0.05
+LEARNING_RATE, BETA = 3e-4, 0.05
 BASELINE, BEST, ALARM, GIVEN = "end", "best", "alarm", "alarm on the pairs"
 METRICS = ("correct", "step", *TOP_SIGNALS)
 DESIGN = SequentialDesign(max_pairs=16, looks=(8, 12, 16))
@@ -163,7 +163,7 @@ class Arms:
         ]
 
     def evaluations(self, seed: int) -> Sequence[Metrics]:
-        """Accuracy and likeliest tokens before the run and after every `STEPS_BETWEEN` updates.
+        """Accuracy and likeliest tokens after every `STEPS_BETWEEN` updates.
 
         Args:
             seed: Seed of the pairs and of the run.
