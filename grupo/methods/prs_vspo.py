@@ -183,6 +183,7 @@ PAPER = Paper(
     audit="V, group size, KL weight and clip compared with the note",
     shown=(
         "docs/guidance_shown/prs_vspo.md#vspo-without-its-damping",
+        "docs/guidance_shown/both_budgets.md#two-methods-at-both-budgets",
         "tests/methods/test_prs_vspo.py::test_no_group_of_a_run_has_a_zero_gradient",
         "tests/rewards/test_progressive.py"
         "::test_a_stage_counts_only_where_the_earlier_ones_are_passed",

@@ -83,5 +83,6 @@ PAPER = Paper(
     ),
     shown=(
         "tests/report/test_over_optimisation.py::test_alarms_of_long_and_short_preference_runs",
+        "docs/small_claims.md#likelihoods-that-go-too-far",
     ),
 )
