@@ -33,11 +33,12 @@ from grupo.storage.checkpoint import CorruptRun
 from grupo.storage.pipeline_dirs import is_pipeline, stage_folders
 from grupo.tasks import split_tasks
 from grupo.toy.quickstart import needs_toy_model
-from grupo.training.resume.run_folder import MERGED_FILE, RunFolder, unused_folder
+from grupo.training.resume.run_folder import RunFolder, unused_folder
 from grupo.training.resume.template_texts import stored_templates, with_template_texts
 from grupo.util.console import out, print_error, print_line
 from grupo.util.errors import ConfigError, suggest
 from grupo.util.importing import load_module
+from grupo.util.run_files import MERGED_FILE
 from grupo.util.user_paths import is_recipe_file, parse_folder, shell_path
 
 FIXED = ("name", "recipe")  # fields of a stage that no option changes

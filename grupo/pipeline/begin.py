@@ -31,9 +31,10 @@ from grupo.storage.safetensors import file_chunks
 from grupo.tasks import EvalShare
 from grupo.tasks.in_memory import as_task_source
 from grupo.training.resume.load_run import load_checkpoint, policy_of
-from grupo.training.resume.run_folder import MERGED_FILE, RunFolder
+from grupo.training.resume.run_folder import RunFolder
 from grupo.training.resume.start_from import with_model, with_start_weights
 from grupo.util.rng import derive_key
+from grupo.util.run_files import MERGED_FILE
 
 NUM_SEEDS = 10**9  # the seed of a later round is from 0 to NUM_SEEDS - 1
 

@@ -17,11 +17,11 @@ from grupo.pipeline.pipeline import (
 from grupo.pipeline.sources import StageSource
 from grupo.rollouts.eval_scores import scores_by_step
 from grupo.storage import strict_json
-from grupo.storage.pipeline_dirs import SUMMARY_FILE
 from grupo.tasks.base import TaskSource
 from grupo.training.resume.load_run import LAST, load_checkpoint
 from grupo.training.resume.run_folder import RunFolder
 from grupo.util.errors import ConfigError
+from grupo.util.run_files import SUMMARY_FILE
 
 
 @dataclass

@@ -22,11 +22,12 @@ from grupo.storage.atomic_files import make_folder, remove_temporary_files, writ
 from grupo.storage.checkpoint import explain_disk_errors
 from grupo.storage.fault_injection import kill_point
 from grupo.storage.lock import Lock
-from grupo.storage.pipeline_dirs import PIPELINE_FILE, SUMMARY_FILE, is_pipeline
+from grupo.storage.pipeline_dirs import is_pipeline
 from grupo.training.callbacks import Callback, NullCallback
-from grupo.training.resume.run_folder import LOCK_FILE, RECIPE_JSON, RunFolder, unused_folder
+from grupo.training.resume.run_folder import RunFolder, unused_folder
 from grupo.training.resume.template_texts import with_template_texts
 from grupo.util.errors import ConfigError
+from grupo.util.run_files import LOCK_FILE, PIPELINE_FILE, RECIPE_JSON, SUMMARY_FILE
 from grupo.util.user_paths import no_run_message
 
 CallbackFactory = Callable[[Path], Callback]  # makes the callback of a stage from its folder

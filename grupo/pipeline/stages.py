@@ -24,9 +24,9 @@ from grupo.pipeline.survey import SURVEY_FILE, write_stage_survey
 from grupo.recipe import Recipe
 from grupo.rollouts.samplers import Sampler
 from grupo.training.callbacks import Callback
-from grupo.training.resume.run_folder import RECIPE_JSON
 from grupo.training.start import create_trainer, reopen_trainer
 from grupo.util.errors import ConfigError
+from grupo.util.run_files import RECIPE_JSON
 
 OWN_POLICY = ""  # value of `start` for a stage that uses the policy of its own recipe
 

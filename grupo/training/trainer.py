@@ -24,11 +24,12 @@ from grupo.training.resume.resumable import (
     not_resumable_message,
     release_loaded_models,
 )
-from grupo.training.resume.run_folder import CHECKPOINTS_FOLDER, RunFolder
+from grupo.training.resume.run_folder import RunFolder
 from grupo.training.resume.saved_state import restore_state, state_data, state_tensors
 from grupo.training.stopping import best_steps_to_keep, run_summary, stop_reason
 from grupo.training.update.records import response_records, rollout_records
 from grupo.util.errors import ConfigError
+from grupo.util.run_files import CHECKPOINTS_FOLDER
 
 
 class Trainer:

@@ -22,7 +22,6 @@ from grupo.storage.checkpoint import Checkpoint, CorruptRun, NoCheckpoint, expla
 from grupo.storage.fault_injection import kill_point
 from grupo.storage.lock import Lock
 from grupo.storage.manifest import InvalidCheckpoint
-from grupo.storage.media_files import FOLDER as MEDIA_FOLDER
 from grupo.storage.safetensors import join_collectives_of_writer
 from grupo.training.resume.checkpoint_data import check_contents
 from grupo.training.resume.journals import (
@@ -40,13 +39,15 @@ from grupo.training.resume.template_texts import stored_templates, with_template
 from grupo.util.errors import ConfigError
 from grupo.util.limits import METRICS_SIZE
 from grupo.util.regular_files import check_file_size, count_lines
+from grupo.util.run_files import (
+    CHECKPOINTS_FOLDER,
+    LOCK_FILE,
+    MERGED_FILE,
+    RECIPE_JSON,
+    SUMMARY_FILE,
+)
+from grupo.util.run_files import MEDIA_FOLDER as MEDIA_FOLDER
 from grupo.util.user_paths import check_regular_files, no_run_message, shell_path
-
-LOCK_FILE = "lock"
-RECIPE_JSON = "recipe.json"
-SUMMARY_FILE = "summary.json"
-MERGED_FILE = "merged.safetensors"  # the merged weights from which a run of a pipeline starts
-CHECKPOINTS_FOLDER = "checkpoints"
 
 
 @dataclass(frozen=True)
