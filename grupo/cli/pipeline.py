@@ -25,7 +25,7 @@ from grupo.pipeline.pipeline import stage_executions
 from grupo.pipeline.pipeline_file import read_pipeline
 from grupo.pipeline.run import CallbackFactory, describe_execution, run_checked_pipeline
 from grupo.pipeline.sources import task_sources_from_stages
-from grupo.pipeline.stages import PipelineStage
+from grupo.pipeline.stages import PipelineStage, is_training_stage
 from grupo.pipeline.validate import check_pipeline
 from grupo.report.stages import stage_table
 from grupo.storage.atomic_files import sha256_of
@@ -112,7 +112,7 @@ def dry_run_lines(pipeline: Pipeline) -> Iterator[str]:
         stage, recipe = execution.stage, execution.stage.recipe
         if stage.when:
             yield f"  when {stage.when!r}, otherwise {stage.otherwise}"
-        yield f"  {recipe.describe_step() if not stage.output_name else stage!r:.200}"
+        yield f"  {recipe.describe_step() if is_training_stage(stage) else stage!r:.200}"
         if task_sources_from_stages(recipe):
             yield "  its tasks are those of an earlier stage: nothing is estimated"
         elif execution.round_number == 1 and not needs_toy_model(recipe):

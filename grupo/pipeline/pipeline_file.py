@@ -37,7 +37,7 @@ def read_pipeline(root: Path) -> Pipeline:
 
 
 def check_resumable_pipeline(pipeline: Pipeline, root: Path) -> None:
-    """Raise `ConfigError` if a recipe has objects that only the first process had."""
+    """Raise `ConfigError` if a recipe has objects that only its first process had."""
     if objects := objects_in_memory(pipeline, "pipeline"):
         places = ", ".join(f"{place} ({description})" for place, description in objects.items())
         raise ConfigError(

@@ -17,6 +17,7 @@ from grupo.pipeline.merge import WeightMerge
 from grupo.pipeline.pipeline import Pipeline, StageExecution, stage_executions
 from grupo.pipeline.pipeline_file import check_resumable_pipeline, pipeline_text, read_pipeline
 from grupo.pipeline.progress import PipelineProgress
+from grupo.pipeline.stages import OWN_POLICY
 from grupo.pipeline.validate import check_pipeline
 from grupo.storage.atomic_files import make_folder, remove_temporary_files, write_atomically
 from grupo.storage.checkpoint import explain_disk_errors
@@ -80,8 +81,8 @@ def resume_pipeline(run: str | Path, make_callback: CallbackFactory = no_callbac
         make_callback: Makes the callback of a stage from the folder of the stage.
 
     Raises:
-        ConfigError: The folder has no pipeline. Or the first process had objects that the file of
-            the pipeline cannot store, such as a lambda.
+        ConfigError: The folder has no pipeline. Or the pipeline was begun with objects that its
+            file cannot store, such as a lambda.
     """
     root, ranks = Path(run), launched_ranks()
     if not is_pipeline(root):
@@ -156,7 +157,7 @@ def describe_execution(execution: StageExecution, total: int, *, skipped: bool =
     line = f"Stage {execution.position} of {total}, {execution.stage.name}{suffix}"
     if skipped:
         return f"{line}: skipped, because {execution.stage.when!r} does not hold."
-    if not execution.start:
+    if execution.start == OWN_POLICY:
         return f"{line}, begins with the policy of its recipe."
     start = execution.start
     if isinstance(start, WeightMerge):
