@@ -17,6 +17,7 @@ from grupo.pipeline.merge import MergedWeights, WeightMerge
 from grupo.pipeline.pipeline import StageExecution
 from grupo.pipeline.progress import PipelineProgress
 from grupo.pipeline.sources import DrawnEvalTasks, with_resolved_task_sources
+from grupo.pipeline.stages import OWN_POLICY
 from grupo.recipe import Recipe
 from grupo.storage.atomic_files import (
     fsync_dir,
@@ -77,7 +78,7 @@ def resolve_stage_references(
     recipe = with_model_folders(recipe.replace(**task_fields), progress.model_folder)
     if isinstance(execution.start, WeightMerge):
         return _with_merged_weights(recipe, execution, progress, ranks)
-    if not execution.start:
+    if execution.start == OWN_POLICY:
         return recipe
     run_folder, checkpoint_name = progress.run_and_checkpoint(execution.start)
     if run_folder is None:  # no earlier stage was trained, so the recipe's own policy stays
