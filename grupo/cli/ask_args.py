@@ -28,7 +28,7 @@ from grupo.recipe import Recipe
 from grupo.storage.pipeline_dirs import stage_folders
 from grupo.toy import quickstart
 from grupo.training.resume.load_run import LAST, TRAINED, load_checkpoint, policy_of
-from grupo.training.resume.run_folder import RECIPE_JSON, RunFolder
+from grupo.training.resume.run_folder import RunFolder
 from grupo.training.resume.start_from import with_model
 from grupo.util.console import print_error
 from grupo.util.errors import ConfigError
@@ -36,6 +36,7 @@ from grupo.util.event_loop import run_coroutine
 from grupo.util.json_text import check_unicode
 from grupo.util.limits import PROMPT_SIZE
 from grupo.util.rng import derive_key
+from grupo.util.run_files import RECIPE_JSON
 from grupo.util.user_paths import parse_path
 
 OnText = Callable[[str], None]

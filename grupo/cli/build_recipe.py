@@ -24,10 +24,11 @@ from grupo.rewards import ReasoningGymVerifier
 from grupo.rollouts.evaluate import TOTAL_REWARD, SuccessCriterion
 from grupo.tasks import EvalShare, parse_task_source
 from grupo.toy import quickstart
-from grupo.training.resume.run_folder import LOCK_FILE, RECIPE_JSON, RunFolder
+from grupo.training.resume.run_folder import RunFolder
 from grupo.training.resume.start_from import with_model
 from grupo.util.errors import ConfigError, suggest
 from grupo.util.importing import load_module
+from grupo.util.run_files import LOCK_FILE, RECIPE_JSON
 from grupo.util.user_paths import is_recipe_file, parse_path
 
 T = TypeVar("T")

@@ -10,6 +10,7 @@ from typer import Option
 from grupo.cli.options import EvalTasksOption, RecipeArguments, RewardOption, Strings
 from grupo.util.console import out, print_error, print_line
 from grupo.util.errors import ConfigError
+from grupo.util.run_files import COMPARISON_FILE
 from grupo.util.terminal_text import one_line
 from grupo.util.user_paths import parse_folder, shell_path
 
@@ -175,7 +176,7 @@ def _resume_hint(folder: Path) -> Generator[None]:
     try:
         yield
     except BaseException:
-        if (folder / "comparison.json").is_file():
+        if (folder / COMPARISON_FILE).is_file():
             print_error(f"`grupo compare --out {shell_path(folder)}` continues the comparison.")
         raise
 

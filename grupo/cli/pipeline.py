@@ -25,7 +25,7 @@ from grupo.pipeline.pipeline import stage_executions
 from grupo.pipeline.pipeline_file import read_pipeline
 from grupo.pipeline.run import CallbackFactory, describe_execution, run_checked_pipeline
 from grupo.pipeline.sources import task_sources_from_stages
-from grupo.pipeline.stages import PipelineStage
+from grupo.pipeline.stages import PipelineStage, is_training_stage
 from grupo.pipeline.validate import check_pipeline
 from grupo.report.stages import stage_table
 from grupo.storage.atomic_files import sha256_of
@@ -33,11 +33,12 @@ from grupo.storage.checkpoint import CorruptRun
 from grupo.storage.pipeline_dirs import is_pipeline, stage_folders
 from grupo.tasks import split_tasks
 from grupo.toy.quickstart import needs_toy_model
-from grupo.training.resume.run_folder import MERGED_FILE, RunFolder, unused_folder
+from grupo.training.resume.run_folder import RunFolder, unused_folder
 from grupo.training.resume.template_texts import stored_templates, with_template_texts
 from grupo.util.console import out, print_error, print_line
 from grupo.util.errors import ConfigError, suggest
 from grupo.util.importing import load_module
+from grupo.util.run_files import MERGED_FILE
 from grupo.util.user_paths import is_recipe_file, parse_folder, shell_path
 
 FIXED = ("name", "recipe")  # fields of a stage that no option changes
@@ -111,7 +112,7 @@ def dry_run_lines(pipeline: Pipeline) -> Iterator[str]:
         stage, recipe = execution.stage, execution.stage.recipe
         if stage.when:
             yield f"  when {stage.when!r}, otherwise {stage.otherwise}"
-        yield f"  {recipe.describe_step() if not stage.output_name else stage!r:.200}"
+        yield f"  {recipe.describe_step() if is_training_stage(stage) else stage!r:.200}"
         if task_sources_from_stages(recipe):
             yield "  its tasks are those of an earlier stage: nothing is estimated"
         elif execution.round_number == 1 and not needs_toy_model(recipe):

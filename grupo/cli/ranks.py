@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from grupo.cli.inspect import JsonOption
 from grupo.cli.options import RunArgument
 from grupo.util.console import print_line
+from grupo.util.run_files import RECIPE_JSON, SUMMARY_FILE
 
 if TYPE_CHECKING:
     from grupo.distributed.rank_report import RankPlace
@@ -22,10 +23,10 @@ def ranks(run: RunArgument, as_json: JsonOption = False) -> None:
     from grupo.util.errors import ConfigError
     from grupo.util.user_paths import no_run_message
 
-    if not (run / "recipe.json").is_file():
+    if not (run / RECIPE_JSON).is_file():
         raise ConfigError(no_run_message(run))
     places = read_report(run / RANK_REPORT_FILE)
-    is_finished = (run / "summary.json").is_file()
+    is_finished = (run / SUMMARY_FILE).is_file()
     now = time.time()
     if as_json:
         state = "finished" if is_finished else _state(places, now)

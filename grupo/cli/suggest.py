@@ -13,6 +13,7 @@ from grupo.cli.paths import run_folder_argument
 from grupo.evidence.suggest.questions import QUESTIONS, Answers, Question, check_answer
 from grupo.util.console import print_line
 from grupo.util.errors import ConfigError
+from grupo.util.run_files import RECIPE_JSON
 from grupo.util.user_paths import shell_path
 
 
@@ -35,7 +36,6 @@ def suggest(
     from grupo.evidence.suggest.candidates import suggest_methods
     from grupo.evidence.suggest.symptoms import read_answers
     from grupo.evidence.suggest.text import describe_candidates, describe_symptoms
-    from grupo.training.resume.run_folder import RECIPE_JSON
 
     given = {"policy": policy, "reward": reward, "extra": extra} | {
         "problem": problem,

@@ -9,6 +9,7 @@ from grupo.cli.options import RecipeArguments, RewardOption
 from grupo.cli.paths import last_run, out_path
 from grupo.util.console import out, print_error, print_line
 from grupo.util.errors import ConfigError
+from grupo.util.run_files import RECIPE_JSON
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -41,7 +42,6 @@ def survey(
     from grupo.cli.fields import split_arguments
     from grupo.evidence.survey.parquet import check_new_file, write_survey
     from grupo.evidence.survey.table import survey_table
-    from grupo.training.resume.run_folder import RECIPE_JSON
 
     check_new_file(out_file)
     address, fields = split_arguments(arguments or ())

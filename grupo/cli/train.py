@@ -22,6 +22,7 @@ from grupo.distributed.phase import Phase
 from grupo.distributed.start import is_rank_0
 from grupo.util.console import out, print_error, print_line
 from grupo.util.errors import ConfigError
+from grupo.util.run_files import CHECKPOINTS_FOLDER, RECIPE_JSON
 from grupo.util.user_paths import parse_folder, shell_path
 
 if TYPE_CHECKING:
@@ -207,7 +208,7 @@ def _run_folder(run: str, resume_if_exists: bool) -> tuple[Path, bool]:
     from grupo.cli.build_recipe import parse_option
     from grupo.distributed.exchange import broadcast_from_rank_0
     from grupo.distributed.start import launched_ranks
-    from grupo.training.resume.run_folder import RECIPE_JSON, unused_folder
+    from grupo.training.resume.run_folder import unused_folder
 
     if resume_if_exists and not run:
         raise ConfigError("resume-if-exists: the folder of the run is not named. Give it by --run.")
@@ -268,7 +269,7 @@ def _resume_hint(folder: Path) -> Generator[None]:
 
 
 def _resume_point(folder: Path) -> str:
-    has_checkpoint = any((folder / "checkpoints").glob("step-*"))
+    has_checkpoint = any((folder / CHECKPOINTS_FOLDER).glob("step-*"))
     return "from the last checkpoint" if has_checkpoint else "with the first step"
 
 
@@ -277,7 +278,7 @@ def _is_resumable(folder: Path) -> bool:
     from grupo.core.serialization import objects_in_memory
     from grupo.training.resume.run_folder import RunFolder
 
-    has_run = (folder / "recipe.json").is_file()
+    has_run = (folder / RECIPE_JSON).is_file()
     return has_run and not objects_in_memory(RunFolder.open(folder).recipe)
 
 

@@ -14,6 +14,7 @@ from grupo.compare.scheduler import NullQueueCallback, QueueCallback, Resources,
 from grupo.compare.update_budget import describe_all_updates
 from grupo.report.read_run import read_metrics, read_summary
 from grupo.report.step_line import format_duration
+from grupo.util.run_files import CHECKPOINTS_FOLDER
 
 TRIAL_STEPS = 2  # the first step may load and compile
 
@@ -156,8 +157,8 @@ def _extrapolated_cost(run_status: RunStatus, budget: Budget) -> RunCost:
     eval_seconds = float(read_summary(folder)["seconds"]) - run_status["seconds"]
     every = run_status.run_spec.recipe.evaluation.every
     eval_factor = 1 + (steps - 1) // every / 2 if every else 1  # a trial evaluates twice
-    journals = _size(folder) - _size(folder / "checkpoints")
-    size = _size(folder / "checkpoints") + journals * steps / TRIAL_STEPS
+    journals = _size(folder) - _size(folder / CHECKPOINTS_FOLDER)
+    size = _size(folder / CHECKPOINTS_FOLDER) + journals * steps / TRIAL_STEPS
     seconds = steps * step.seconds + eval_factor * eval_seconds
     return RunCost(seconds, steps, steps * step.tokens, size)
 

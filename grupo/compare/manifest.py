@@ -24,8 +24,8 @@ from grupo.storage import strict_json
 from grupo.storage.atomic_files import make_folder, write_atomically
 from grupo.util.errors import ConfigError, suggest
 from grupo.util.json_text import read_limited
+from grupo.util.run_files import COMPARISON_FILE
 
-MANIFEST_FILE = "comparison.json"
 FORMAT_VERSION = 1
 TOY_MODELS = "a tuple of toy models, such as ToyModel()"
 T = TypeVar("T")
@@ -33,7 +33,7 @@ T = TypeVar("T")
 
 def check_folder(out: Path) -> None:
     """Raise `ConfigError` for a folder with files that belong to no comparison."""
-    if not out.is_dir() or (out / MANIFEST_FILE).is_file():
+    if not out.is_dir() or (out / COMPARISON_FILE).is_file():
         return
     others = sorted(p.name for p in out.iterdir() if not p.name.startswith(("tmp.", "lock")))
     if others:
@@ -59,7 +59,7 @@ def save_comparison(comparison: Comparison, out: Path) -> None:
         "design": comparison.design and to_data(comparison.design, "design"),
     }
     make_folder(out)
-    write_atomically(out / MANIFEST_FILE, strict_json.to_exact_json(data))
+    write_atomically(out / COMPARISON_FILE, strict_json.to_exact_json(data))
 
 
 def load_comparison(out: Path) -> Comparison:
@@ -68,7 +68,7 @@ def load_comparison(out: Path) -> Comparison:
     Raises:
         ConfigError: there is none, it has another format, or it is damaged.
     """
-    path = out / MANIFEST_FILE
+    path = out / COMPARISON_FILE
     if not path.is_file():
         raise ConfigError(
             f"out: {str(out)!r} holds no comparison. Define one with --method or --recipes."

@@ -20,6 +20,7 @@ from grupo.report.step_line import format_duration
 from grupo.training.update.metrics import mean
 from grupo.util.limits import JOURNAL_LINE
 from grupo.util.regular_files import read_lines
+from grupo.util.run_files import METRICS_FILE
 
 PRINT_INTERVAL = 60.0  # seconds between lines on a console that is not interactive
 
@@ -119,7 +120,7 @@ class ProgressBoard:
 
     def on_run_start(self, run_spec: RunSpec) -> None:
         progress = RunProgress(
-            run_spec.folder / "metrics.jsonl", updates_per_step=run_spec.recipe.updates_per_step
+            run_spec.folder / METRICS_FILE, updates_per_step=run_spec.recipe.updates_per_step
         )
         progress.initial_fraction = used_fraction(self.budget, progress.refresh())
         self.progress_by_run[str(run_spec)] = progress

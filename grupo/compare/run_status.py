@@ -10,13 +10,14 @@ from typing import Any
 from grupo.compare.experiment import EVAL_METRICS, METRICS, RunSpec
 from grupo.config.tool_formats import with_choices_of
 from grupo.report.plots import eval_scores_by_step
-from grupo.report.read_run import CRASH_FILE, Record, crash_reason, read_metrics, read_summary
+from grupo.report.read_run import Record, crash_reason, read_metrics, read_summary
 from grupo.storage import strict_json
 from grupo.storage.atomic_files import write_atomically
 from grupo.storage.lock import Lock
-from grupo.training.resume.run_folder import LOCK_FILE, SUMMARY_FILE, RunFolder
+from grupo.training.resume.run_folder import RunFolder
 from grupo.training.update.metrics import mean
 from grupo.util.errors import ConfigError
+from grupo.util.run_files import CRASH_FILE, LOCK_FILE, SUMMARY_FILE
 
 FINISHED = "finished"
 CRASHED = "crashed"

@@ -15,10 +15,10 @@ from typing import Annotated, Any
 
 from annotated_types import Interval, Le, Lt, MaxLen
 
+from grupo.core.limit_of_name import LIMIT_OF_NAME
 from grupo.core.limits import (
     DURATION,
     ENTRIES,
-    LIMIT_OF_NAME,
     MEASURED,
     NUMBER,
     WHOLE_NUMBER,

@@ -209,10 +209,10 @@ class Policy(Protocol):
         """All trained weights by name, as every rank has them to generate with."""
         ...
 
-    def update_weight_copies(self) -> None:
-        """Bring the whole copy of sharded weights up to date after an update.
+    def update_unsharded_copy(self) -> None:
+        """Bring the unsharded copy of sharded weights up to date after an update.
 
-        A rank generates with the whole copy. Without sharded weights there is none, and nothing
+        A rank generates with the unsharded copy. Without sharded weights there is none, and nothing
         changes. Every rank calls this.
         """
         ...
@@ -242,6 +242,6 @@ class Policy(Protocol):
         """Generate from now on with a snapshot of `weight_sync` and label it with its version."""
         ...
 
-    def generate_from_weight_copy(self) -> None:
-        """Generate from a copy of the weights, so that training can run at the same time."""
+    def use_weight_copy_for_generation(self) -> None:
+        """From now on, generate from a copy of the weights, so that training can run meanwhile."""
         ...

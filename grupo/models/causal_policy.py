@@ -147,8 +147,8 @@ class CausalPolicy(TrainablePolicy):
         """The model; with adapters, a copy in full precision into which they are merged."""
         return merge_dequantized(self.module) if self.spec.quantization else super().merged_model()
 
-    def generate_from_weight_copy(self) -> None:
-        """Generate from a copy of the weights, so that training can run at the same time."""
+    def use_weight_copy_for_generation(self) -> None:
+        """From now on, generate from a copy of the weights, so that training can run meanwhile."""
         if self.spec.engine and self.spec.engine.sleep:
             raise ConfigError(
                 "sleep: True. Allowed with max_staleness above 0: False, because the server"
@@ -260,8 +260,8 @@ class CausalPolicy(TrainablePolicy):
             parameter.data = parameter.data.to(dtype)
         self.evaluator = self.evaluator.with_module_calls(self.hf_model)
 
-    def update_weight_copies(self) -> None:
-        """Bring the whole copy of sharded weights up to date; every rank calls this."""
+    def update_unsharded_copy(self) -> None:
+        """Bring the unsharded copy of sharded weights up to date; every rank calls this."""
         if self.sharded:
             self.sharded.copy_to(self.module)
 

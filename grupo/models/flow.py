@@ -126,8 +126,8 @@ class FlowPolicy(TrainablePolicy):
         batcher = self.make_batcher(FlowSampler(field, self.noise_schedule, max_batch_size))
         return FlowActor(self.backbone, self.noise_schedule, batcher, key, self.policy_version)
 
-    def generate_from_weight_copy(self) -> None:
-        """Generate from a copy of the weights, so that training can run at the same time."""
+    def use_weight_copy_for_generation(self) -> None:
+        """From now on, generate from a copy of the weights, so that training can run meanwhile."""
         self.weight_sync = CopiedFlowWeights(self.velocity_field)
 
     def encode(self, rollouts: Sequence[Rollout]) -> Mapping[str, Tensor]:

@@ -10,11 +10,11 @@ from huggingface_hub.errors import HFValidationError
 
 from grupo.models.pretrained.smollm2 import NAME
 from grupo.util.errors import ConfigError
+from grupo.util.run_files import RECIPE_JSON
 from grupo.util.spelling import nearest
 
 TIMEOUT_SECONDS = 5.0
 INDEX_FILES = ("config.json", "model_index.json", "adapter_config.json")
-RUN_FILE = "recipe.json"
 ALLOWED = "a model's folder, a run, a .gguf file, or a name on the hub"
 
 
@@ -72,4 +72,4 @@ def _local_models(path: Path) -> list[str]:
 
 
 def _is_model_or_run(folder: Path) -> bool:
-    return any((folder / name).is_file() for name in (*INDEX_FILES, RUN_FILE))
+    return any((folder / name).is_file() for name in (*INDEX_FILES, RECIPE_JSON))

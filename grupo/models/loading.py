@@ -29,6 +29,7 @@ from grupo.models.quiet_loading import quiet_transformers
 from grupo.models.tokenizer_trial import check_tokenizer_works
 from grupo.models.weight_files import check_no_pickle
 from grupo.util.errors import ConfigError, suggest
+from grupo.util.run_files import RECIPE_JSON
 from grupo.util.rust_panics import rust_errors, without_backtraces
 from grupo.util.user_paths import shell_path
 
@@ -231,7 +232,7 @@ def _check_folder(path: str) -> None:
         raise ConfigError(f"model: {path!r} is not a folder. {hint}")
     if folder.is_dir() and not (folder / "config.json").is_file():
         entries = ", ".join(sorted(p.name for p in folder.iterdir())[:8]) or "nothing"
-        is_start = any((folder / name).is_file() for name in ("recipe.json", "adapter_config.json"))
+        is_start = any((folder / name).is_file() for name in (RECIPE_JSON, "adapter_config.json"))
         hint = " To start from a run or from adapters, use --model or with_model()." * is_start
         raise ConfigError(f"model: {path!r} has no config.json; it holds {entries}.{hint}")
     check_hub_answers(path)

@@ -142,8 +142,8 @@ class MaskedPolicy(TrainablePolicy):
         """Lines about the files of the policy."""
         return template_warnings(self.spec.chat_template)
 
-    def generate_from_weight_copy(self) -> None:
-        """Generate from a copy of the weights, so that training can run at the same time."""
+    def use_weight_copy_for_generation(self) -> None:
+        """From now on, generate from a copy of the weights, so that training can run meanwhile."""
         self.weight_sync = CopiedWeights(self.hf_model, self._make_engine)
 
     def actor(self, key: int) -> MaskedActor:

@@ -142,8 +142,8 @@ class LoadedMultiPolicy:
         """Trained weights of all policies, as every rank has them."""
         return self.weights()
 
-    def update_weight_copies(self) -> None:
-        """No policy has copies of its weights."""
+    def update_unsharded_copy(self) -> None:
+        """No policy has sharded weights."""
 
     def load(self, weights: Weights) -> None:
         """Copy weights that `weights` returned into the models."""
@@ -187,10 +187,10 @@ class LoadedMultiPolicy:
         for role, policy in self.by_role.items():
             policy.sync_weights(select_role(role, weights), version)
 
-    def generate_from_weight_copy(self) -> None:
-        """Generate from copies of the weights, so that training can run at the same time."""
+    def use_weight_copy_for_generation(self) -> None:
+        """From now on, generate from copies of the weights, so that training can run meanwhile."""
         for policy in self.policies:
-            policy.generate_from_weight_copy()
+            policy.use_weight_copy_for_generation()
         self.weight_sync = self._make_weight_sync()
 
     def _make_weight_sync(self) -> WeightSyncByRole:

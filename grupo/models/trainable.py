@@ -97,8 +97,8 @@ class TrainablePolicy:
         """All trained weights by name, as every rank has them to generate with."""
         return _trained(self.module)
 
-    def update_weight_copies(self) -> None:
-        """Bring the whole copy of sharded weights up to date; every rank calls this."""
+    def update_unsharded_copy(self) -> None:
+        """Bring the unsharded copy of sharded weights up to date; every rank calls this."""
 
     @torch.no_grad()
     def load(self, weights: Mapping[str, Tensor]) -> None:

@@ -17,6 +17,7 @@ from grupo.pipeline.merge import MergedWeights, WeightMerge
 from grupo.pipeline.pipeline import StageExecution
 from grupo.pipeline.progress import PipelineProgress
 from grupo.pipeline.sources import DrawnEvalTasks, with_resolved_task_sources
+from grupo.pipeline.stages import OWN_POLICY
 from grupo.recipe import Recipe
 from grupo.storage.atomic_files import (
     fsync_dir,
@@ -31,9 +32,10 @@ from grupo.storage.safetensors import file_chunks
 from grupo.tasks import EvalShare
 from grupo.tasks.in_memory import as_task_source
 from grupo.training.resume.load_run import load_checkpoint, policy_of
-from grupo.training.resume.run_folder import MERGED_FILE, RunFolder
+from grupo.training.resume.run_folder import RunFolder
 from grupo.training.resume.start_from import with_model, with_start_weights
 from grupo.util.rng import derive_key
+from grupo.util.run_files import MERGED_FILE
 
 NUM_SEEDS = 10**9  # the seed of a later round is from 0 to NUM_SEEDS - 1
 
@@ -76,7 +78,7 @@ def resolve_stage_references(
     recipe = with_model_folders(recipe.replace(**task_fields), progress.model_folder)
     if isinstance(execution.start, WeightMerge):
         return _with_merged_weights(recipe, execution, progress, ranks)
-    if not execution.start:
+    if execution.start == OWN_POLICY:
         return recipe
     run_folder, checkpoint_name = progress.run_and_checkpoint(execution.start)
     if run_folder is None:  # no earlier stage was trained, so the recipe's own policy stays

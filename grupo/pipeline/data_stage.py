@@ -25,12 +25,12 @@ from grupo.storage.atomic_files import (
 )
 from grupo.storage.checkpoint import CorruptRun, explain_disk_errors
 from grupo.storage.fault_injection import kill_point
-from grupo.storage.pipeline_dirs import SUMMARY_FILE
 from grupo.tasks.overlong import fit_prompts
 from grupo.training.callbacks import Callback
 from grupo.training.ranks import use_same_inference_servers
 from grupo.util.errors import ConfigError
 from grupo.util.rng import seed_torch
+from grupo.util.run_files import SUMMARY_FILE
 
 
 @dataclass(frozen=True)

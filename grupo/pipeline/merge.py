@@ -169,7 +169,6 @@ def check_same_shapes(
             tensor_name = min(differing)[0]
             raise ConfigError(
                 f"start: {tensor_name!r} has shape {shapes[0].get(tensor_name, MISSING_SHAPE)} in"
-                f" {names[0]} and {other.get(tensor_name, MISSING_SHAPE)} in {name}. Allowed: a"
-                " merge of models"
-                " with the same shapes."
+                f" {names[0]} and {other.get(tensor_name, MISSING_SHAPE)} in {name}."
+                " Allowed: a merge of models with the same shapes."
             )

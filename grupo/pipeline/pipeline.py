@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 from annotated_types import Interval
 
@@ -127,7 +127,7 @@ class Pipeline:
                 " one earlier stage."
             )
         if stage.recipe is None:
-            recipe = self.stage(split_reference(start)[0]).recipe
+            recipe = self.stage(parse_reference(start).stage).recipe
             stages = (
                 *self.stages[:index],
                 replace(stage, recipe=recipe),
@@ -181,14 +181,26 @@ def stage_executions(pipeline: Pipeline, root: Path) -> Iterator[StageExecution]
             yield StageExecution(stage, start, round_number, position, folder)
 
 
-def split_reference(reference: str) -> tuple[str, str]:
+class StageReference(NamedTuple):
+    """A reference to a stage, as `PipelineStage.start` holds it in text.
+
+    Args:
+        stage: Name of the stage.
+        checkpoint: "last", "best" or the number of a step.
+    """
+
+    stage: str
+    checkpoint: str
+
+
+def parse_reference(reference: str) -> StageReference:
     """The name of the stage and the checkpoint in a reference.
 
-    >>> split_reference("sft@best"), split_reference("sft")
-    (('sft', 'best'), ('sft', 'last'))
+    >>> parse_reference("sft@best"), parse_reference("sft").checkpoint
+    (StageReference(stage='sft', checkpoint='best'), 'last')
     """
     name, _, checkpoint = reference.partition("@")
-    return name, checkpoint or LAST_CHECKPOINT
+    return StageReference(name, checkpoint or LAST_CHECKPOINT)
 
 
 def start_references(start: str | WeightMerge) -> tuple[str, ...]:
@@ -205,7 +217,7 @@ def _start_stage_names(stage: PipelineStage) -> Iterator[str]:
         ConfigError: A reference has a checkpoint that is neither "last", "best" nor a step.
     """
     for reference in start_references(stage.start or OWN_POLICY):
-        name, checkpoint = split_reference(reference)
+        name, checkpoint = parse_reference(reference)
         if checkpoint not in (LAST_CHECKPOINT, "best") and not checkpoint.isdecimal():
             raise ConfigError(
                 f"Pipeline.stages: {stage.name!r}: start: {reference!r}."

@@ -6,8 +6,9 @@ from grupo.core.component import to_code
 from grupo.core.non_json import describe_non_json
 from grupo.core.serialization import from_data, objects_in_memory, to_data
 from grupo.pipeline.pipeline import Pipeline
-from grupo.storage.pipeline_dirs import PIPELINE_FILE, pipeline_json, read_pipeline_data
+from grupo.storage.pipeline_dirs import pipeline_json, read_pipeline_data
 from grupo.util.errors import ConfigError
+from grupo.util.run_files import PIPELINE_FILE
 
 
 def pipeline_text(pipeline: Pipeline) -> str:
@@ -36,7 +37,7 @@ def read_pipeline(root: Path) -> Pipeline:
 
 
 def check_resumable_pipeline(pipeline: Pipeline, root: Path) -> None:
-    """Raise `ConfigError` if a recipe has objects that only the first process had."""
+    """Raise `ConfigError` if a recipe has objects that only its first process had."""
     if objects := objects_in_memory(pipeline, "pipeline"):
         places = ", ".join(f"{place} ({description})" for place, description in objects.items())
         raise ConfigError(

@@ -11,17 +11,18 @@ from grupo.pipeline.merge import WeightMerge
 from grupo.pipeline.pipeline import (
     Pipeline,
     StageExecution,
-    split_reference,
+    parse_reference,
     start_references,
 )
 from grupo.pipeline.sources import StageSource
+from grupo.pipeline.stages import is_training_stage
 from grupo.rollouts.eval_scores import scores_by_step
 from grupo.storage import strict_json
-from grupo.storage.pipeline_dirs import SUMMARY_FILE
 from grupo.tasks.base import TaskSource
 from grupo.training.resume.load_run import LAST, load_checkpoint
 from grupo.training.resume.run_folder import RunFolder
 from grupo.util.errors import ConfigError
+from grupo.util.run_files import SUMMARY_FILE
 
 
 @dataclass
@@ -46,7 +47,7 @@ class PipelineProgress:
 
         The run folder is None as in `runs`.
         """
-        name, checkpoint_name = split_reference(reference)
+        name, checkpoint_name = parse_reference(reference)
         return self.runs[name], checkpoint_name
 
     def must_skip(self, execution: StageExecution) -> bool:
@@ -73,7 +74,7 @@ class PipelineProgress:
     def record(self, execution: StageExecution, *, skipped: bool = False) -> None:
         """Record a stage that is finished or skipped; called for all executions in order."""
         name, stage = execution.stage.name, execution.stage
-        if not skipped and not stage.output_name:
+        if not skipped and is_training_stage(stage):
             self.runs[name] = execution.folder
             return
         references = start_references(execution.start)

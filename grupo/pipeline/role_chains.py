@@ -16,10 +16,14 @@ RoleOf = Callable[[str], str | None]
 class JoinedRoleChains:
     """Joins one rollout of each role into long chains of thought, for `CollectStage.rows`.
 
-    A group has rollouts of several roles. The most frequent answer of a role is accepted if at
-    least `min_share` of the role's rollouts give it. The chain of the role is then the first
-    rollout with this answer. The `completion` of row n joins the chains of the first n roles, and
-    there are at most `max_roles` rows. MultiRole-R1 (arXiv:2507.20187).
+    A role is a point of view that a rollout's text names in its tag, such as a teacher's. It is not
+    `Rollout.role`. A group has rollouts of several roles. The most frequent answer of a role is
+    accepted if at least `min_share` of the role's rollouts give it. The chain of the role is then
+    the first rollout with this answer. The `completion` of row n joins the chains of the first n
+    roles, in the order in which they appear in the group. There are at most `max_roles` rows. The
+    agreement of a role's rollouts decides, so that `solves` is not used.
+
+    MultiRole-R1 (arXiv:2507.20187).
 
     Args:
         role_of: Finds the role in a rollout's text; a text without a role is left out.
@@ -43,7 +47,7 @@ class JoinedRoleChains:
         return [{"completion": self.separator.join(chains[:n])} for n in role_counts]
 
     def _consistent_chains(self, texts: Sequence[str]) -> list[str]:
-        """The chain of each role whose rollouts agree, in the order of the roles."""
+        """The chain of each role whose rollouts agree, in the order in which the roles appear."""
         answers_and_texts: defaultdict[str, list[tuple[str, str]]] = defaultdict(list)  # by role
         for text in texts:
             role, answer = self.role_of(text), self.extract(text)

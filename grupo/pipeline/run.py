@@ -17,16 +17,18 @@ from grupo.pipeline.merge import WeightMerge
 from grupo.pipeline.pipeline import Pipeline, StageExecution, stage_executions
 from grupo.pipeline.pipeline_file import check_resumable_pipeline, pipeline_text, read_pipeline
 from grupo.pipeline.progress import PipelineProgress
+from grupo.pipeline.stages import OWN_POLICY
 from grupo.pipeline.validate import check_pipeline
 from grupo.storage.atomic_files import make_folder, remove_temporary_files, write_atomically
 from grupo.storage.checkpoint import explain_disk_errors
 from grupo.storage.fault_injection import kill_point
 from grupo.storage.lock import Lock
-from grupo.storage.pipeline_dirs import PIPELINE_FILE, SUMMARY_FILE, is_pipeline
+from grupo.storage.pipeline_dirs import is_pipeline
 from grupo.training.callbacks import Callback, NullCallback
-from grupo.training.resume.run_folder import LOCK_FILE, RECIPE_JSON, RunFolder, unused_folder
+from grupo.training.resume.run_folder import RunFolder, unused_folder
 from grupo.training.resume.template_texts import with_template_texts
 from grupo.util.errors import ConfigError
+from grupo.util.run_files import LOCK_FILE, PIPELINE_FILE, RECIPE_JSON, SUMMARY_FILE
 from grupo.util.user_paths import no_run_message
 
 CallbackFactory = Callable[[Path], Callback]  # makes the callback of a stage from its folder
@@ -79,8 +81,8 @@ def resume_pipeline(run: str | Path, make_callback: CallbackFactory = no_callbac
         make_callback: Makes the callback of a stage from the folder of the stage.
 
     Raises:
-        ConfigError: The folder has no pipeline. Or the first process had objects that the file of
-            the pipeline cannot store, such as a lambda.
+        ConfigError: The folder has no pipeline. Or the pipeline was begun with objects that its
+            file cannot store, such as a lambda.
     """
     root, ranks = Path(run), launched_ranks()
     if not is_pipeline(root):
@@ -155,7 +157,7 @@ def describe_execution(execution: StageExecution, total: int, *, skipped: bool =
     line = f"Stage {execution.position} of {total}, {execution.stage.name}{suffix}"
     if skipped:
         return f"{line}: skipped, because {execution.stage.when!r} does not hold."
-    if not execution.start:
+    if execution.start == OWN_POLICY:
         return f"{line}, begins with the policy of its recipe."
     start = execution.start
     if isinstance(start, WeightMerge):

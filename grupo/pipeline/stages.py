@@ -24,9 +24,9 @@ from grupo.pipeline.survey import SURVEY_FILE, write_stage_survey
 from grupo.recipe import Recipe
 from grupo.rollouts.samplers import Sampler
 from grupo.training.callbacks import Callback
-from grupo.training.resume.run_folder import RECIPE_JSON
 from grupo.training.start import create_trainer, reopen_trainer
 from grupo.util.errors import ConfigError
+from grupo.util.run_files import RECIPE_JSON
 
 OWN_POLICY = ""  # value of `start` for a stage that uses the policy of its own recipe
 
@@ -83,6 +83,11 @@ class PipelineStage(Protocol):
             ranks: The processes that run the stage together.
         """
         ...
+
+
+def is_training_stage(stage: PipelineStage) -> bool:
+    """Whether a stage trains a policy; another stage writes a file or folder, `output_name`."""
+    return not stage.output_name
 
 
 @component
@@ -163,11 +168,11 @@ class CollectStage:
     Args:
         name: Name of the stage and of its folder.
         recipe: The recipe with the policy, environment and tasks.
-        attempts: Number of sampled rollouts per task; a sampler decides about it itself.
+        attempts: Number of sampled rollouts per task, if there is no `sampler`.
         count: Only the first `count` tasks are used; 0 uses all tasks.
         rows: Function that makes the rows of a group: `best_against_worst`, `solved` or another one
-            of `grupo.pipeline.rows`. For a strategy there are `answers` and
-            `answers_against_rejected`, which read no rewards.
+            of `grupo.pipeline.rows`. With a `strategy`, two of them need no rewards: `answers` and
+            `answers_against_rejected` (the strategy's answer against responses that it rejected).
         start: As for `Stage`.
         when: As for `Stage`.
         otherwise: As for `Stage`.

@@ -19,12 +19,12 @@ from grupo.pipeline.merge import WeightMerge, check_same_shapes
 from grupo.pipeline.pipeline import (
     Pipeline,
     check_stage_outputs,
-    split_reference,
+    parse_reference,
     start_references,
 )
 from grupo.pipeline.program_stage import ProgramStage
 from grupo.pipeline.sources import task_sources_from_stages
-from grupo.pipeline.stages import ExportStage, PipelineStage
+from grupo.pipeline.stages import ExportStage, PipelineStage, is_training_stage
 from grupo.pipeline.survey import SURVEY_FILE
 from grupo.rollouts.eval_scores import check_eval_metric
 from grupo.tasks import split_tasks
@@ -47,7 +47,7 @@ def check_pipeline(pipeline: Pipeline) -> None:
             check_recipe(stage.recipe)
             _check_read_heads(stage)
             if not task_sources_from_stages(stage.recipe):
-                has_held_out_tasks[stage.name] = bool(_held_out_tasks(stage))
+                has_held_out_tasks[stage.name] = bool(_checked_held_out_tasks(stage))
     for index in range(len(pipeline.stages)):
         _check_condition(pipeline, index, has_held_out_tasks)
     to_data(
@@ -63,15 +63,16 @@ def _check_read_heads(stage: PipelineStage) -> None:
     if stage.output_name in (ROWS_FILE, SURVEY_FILE):
         strategy = stage.recipe.evaluation.turn_strategy
         for part in walk(strategy):
-            if isinstance(part, ReadsHeads) and part.read_heads:
+            head_names = part.read_heads if isinstance(part, ReadsHeads) else ()
+            if head_names:
                 raise ConfigError(
                     f"evaluation.turn_strategy: {to_code(part)} reads the head"
-                    f" {part.read_heads[0]!r}, and a {type(stage).__name__} loads no heads."
+                    f" {head_names[0]!r}, and a {type(stage).__name__} loads no heads."
                     " Allowed: ByReward(LearnedReward('stage:NAME')) after an ExportStage."
                 )
 
 
-def _held_out_tasks(stage: PipelineStage) -> Sequence[Task]:
+def _checked_held_out_tasks(stage: PipelineStage) -> Sequence[Task]:
     """Check all tasks of a stage and return its held-out tasks.
 
     The tasks are not checked if a reward is a model that is not exported yet.
@@ -95,11 +96,11 @@ def stage_name_in_errors(stage: PipelineStage) -> Generator[None]:
 
 
 def training_stage(pipeline: Pipeline, name: str, round_number: int = 1) -> PipelineStage | None:
-    """The stage that trains the weights which a reference to a stage means.
+    """The training stage whose weights a reference to the stage `name` stands for.
 
-    A reference to a training stage means the weights that it trains. A reference to a stage that
-    only writes data means the weights that it starts from. The result is None if no stage trains
-    these weights.
+    A reference to a training stage stands for the weights that it trains. A reference to a stage
+    that only writes data stands for the weights that it starts from. The result is None if no stage
+    trains these weights.
 
     Args:
         pipeline: The pipeline.
@@ -107,16 +108,18 @@ def training_stage(pipeline: Pipeline, name: str, round_number: int = 1) -> Pipe
         round_number: Number of the round, from 1.
     """
     stage = pipeline.stage(name)
-    if not stage.output_name:
+    if is_training_stage(stage):
         return stage
     index = pipeline.names.index(name)
     references = start_references(pipeline.start_of(index, round_number))
     if not references:
         return None
-    # The recursion ends: a stage starts from an earlier stage of the sequence. Only the first stage
-    # of a later round starts from the last stage, and the recursion then goes on in round 1.
+    # The recursion ends, because a stage starts from an earlier stage of the sequence. The one
+    # exception is the first stage of a later round, which starts from the last stage of the round
+    # before. All rounds have the same stages, so the search may continue in round 1, where the
+    # first stage has no such start.
     return training_stage(
-        pipeline, split_reference(references[0])[0], 1 if index == 0 else round_number
+        pipeline, parse_reference(references[0]).stage, 1 if index == 0 else round_number
     )
 
 
@@ -124,14 +127,15 @@ def _check_start(pipeline: Pipeline, index: int, round_number: int) -> None:
     """Raise `ConfigError` unless the policy of a stage can load the weights that it starts from."""
     stage, start = pipeline.stages[index], pipeline.start_of(index, round_number)
     sources = [
-        (reference, training_stage(pipeline, split_reference(reference)[0], round_number))
+        (reference, training_stage(pipeline, parse_reference(reference).stage, round_number))
         for reference in start_references(start)
     ]
     for reference, source in sources:
-        needs_run = (
-            isinstance(start, WeightMerge) or "@" in reference or isinstance(stage, ExportStage)
+        names_checkpoint = "@" in reference  # as in "sft@best"
+        needs_trained_weights = (
+            isinstance(start, WeightMerge) or names_checkpoint or isinstance(stage, ExportStage)
         )
-        if source is None and needs_run:
+        if source is None and needs_trained_weights:
             raise ConfigError(
                 f"{stage.name}: start: {reference!r} has no trained weights. Allowed: a stage that"
                 " trains, or a later stage that starts from it."
@@ -206,10 +210,11 @@ def _check_condition(pipeline: Pipeline, index: int, has_held_out_tasks: dict[st
     stage, start = pipeline.stages[index], pipeline.start_of(index)
     if not stage.when or isinstance(start, WeightMerge):
         return
-    source = training_stage(pipeline, split_reference(start)[0])
+    source = training_stage(pipeline, parse_reference(start).stage)
     if source is None:
         raise ConfigError(
-            f"{stage.name}: when: {stage.when!r}, and no earlier stage is trained. Allowed: None."
+            f"{stage.name}: when: {stage.when!r}, and no earlier stage is trained."
+            " Allowed: when=None."
         )
     attempts = source.recipe.evaluation.attempts
     check_eval_metric(f"{stage.name}: when.metric", stage.when.metric, attempts)

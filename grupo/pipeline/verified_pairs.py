@@ -25,8 +25,9 @@ class VerifiedPairs:
     Args:
         checks: Names of reward terms that are 1 for a rollout that passes, in order of precedence.
         reflection: A text, or "". With a text, a group with a wrong rollout has one more row, with
-            the flaw "unreflected". Its `rejected` is the wrong rollout. Its `chosen` has the
-            thoughts of the wrong rollout, this text, and the rest of the chosen rollout.
+            the flaw "unreflected". Its `rejected` is the first wrong rollout. Its `chosen` joins
+            this rollout up to the end of its thoughts, the text, and all that follows the opening
+            tag in the flawless rollout.
         tag: Name of the tag around the thoughts, without brackets.
 
     >>> from grupo.core.types import Response

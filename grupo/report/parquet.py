@@ -12,8 +12,8 @@ from uuid import uuid4
 from grupo.report.read_run import Record, read_rollouts
 from grupo.report.rollouts import RolloutFilter
 from grupo.storage.media_files import FIELDS, MediaFiles, references_in
-from grupo.storage.media_files import FOLDER as MEDIA
 from grupo.util.errors import ConfigError
+from grupo.util.run_files import MEDIA_FOLDER
 
 BATCH_ROWS = 4096  # rows in memory at once
 REWARD_TERM_PREFIX = "reward/"  # before the name of a reward term, as in the metrics
@@ -60,7 +60,7 @@ def write_parquet(
     )
     try:
         rollouts = filter(rollout_filter, read_rollouts(run_folder))
-        count = _write(temporary, tuple(names), rollouts, run_folder / MEDIA)
+        count = _write(temporary, tuple(names), rollouts, run_folder / MEDIA_FOLDER)
         os.replace(temporary, file)
     finally:
         temporary.unlink(missing_ok=True)
@@ -77,7 +77,8 @@ def _write(
     fields = [(name, pyarrow.type_for_alias(kind)) for name, kind in columns]
     if folder.is_dir():
         names = [(name, pyarrow.string()) for name in FIELDS]
-        fields.append((MEDIA, pyarrow.list_(pyarrow.struct([*names, ("bytes", pyarrow.binary())]))))
+        media = pyarrow.struct([*names, ("bytes", pyarrow.binary())])
+        fields.append(("media", pyarrow.list_(media)))
     schema = pyarrow.schema(fields)
     count = 0
     with parquet.ParquetWriter(file, schema) as writer:
@@ -115,7 +116,7 @@ def _media(rollout: Record, folder: Path) -> dict[str, Any]:
     found = references_in([rollout["prompt"], rollout.get("turns", [])])
     by_digest = {str(reference["digest"]): reference for reference in found}
     contents = {digest: _content(x, folder) for digest, x in by_digest.items()}
-    return {MEDIA: [{**by_digest[digest], "bytes": x} for digest, x in contents.items()]}
+    return {"media": [{**by_digest[digest], "bytes": x} for digest, x in contents.items()]}
 
 
 def _content(reference: Record, folder: Path) -> bytes | None:

@@ -12,11 +12,11 @@ from grupo.util.errors import ConfigError
 from grupo.util.json_text import read_limited
 from grupo.util.limits import JOURNAL_LINE, METRICS_SIZE
 from grupo.util.regular_files import check_file_size, read_lines
+from grupo.util.run_files import CRASH_FILE, METRICS_FILE, RECIPE_JSON, ROLLOUTS_FILE, SUMMARY_FILE
 from grupo.util.terminal_text import one_line, shorten
 from grupo.util.user_paths import check_regular_files, no_run_message
 
 Record = Mapping[str, Any]
-CRASH_FILE = "crash.json"  # exit code and last output line of a compared run's crashed process
 MAX_CRASH_LINE = 500  # characters of that line
 MAX_REASON = 300  # characters of the error of a file that was changed
 # what a file of a run raises whose values are missing or of another type
@@ -57,7 +57,7 @@ class MetricSeries:
 def check_run_folder(folder: Path) -> Path:
     """Return the folder; raise `ConfigError` if it holds no run or cannot be read."""
     with explain_read_errors(folder):
-        if not (folder / "recipe.json").is_file():
+        if not (folder / RECIPE_JSON).is_file():
             raise ConfigError(no_run_message(folder))
         check_regular_files(folder)
         return folder
@@ -119,7 +119,7 @@ def read_rollouts(folder: Path) -> Iterator[Record]:
         ConfigError: the folder holds no run, or a line lacks one of `ROLLOUT_FIELDS` or has it in
             another type.
     """
-    path = check_run_folder(folder) / "rollouts.jsonl"
+    path = check_run_folder(folder) / ROLLOUTS_FILE
     with explain_read_errors(folder):
         for number, line in enumerate(read_journal(path), 1):
             if missing := ", ".join(sorted(ROLLOUT_FIELDS.difference(line))):
@@ -140,7 +140,7 @@ def read_metrics(folder: Path) -> tuple[Mapping[str, float], ...]:
     Raises:
         ConfigError: a line holds a value that is not a number, or the file exceeds its limit.
     """
-    path = folder / "metrics.jsonl"
+    path = folder / METRICS_FILE
     check_file_size(path, METRICS_SIZE)
     return tuple(
         _as_floats(line, f"{path}, line {i}") for i, line in enumerate(read_journal(path), 1)
@@ -166,7 +166,7 @@ def metric_series(steps: tuple[Mapping[str, float], ...], name: str) -> MetricSe
 
 def read_summary(folder: Path) -> Record:
     """`summary.json` of a finished run; empty while the run has not finished."""
-    path = folder / "summary.json"
+    path = folder / SUMMARY_FILE
     return strict_json.from_json(read_limited(path)) if path.exists() else {}
 
 

@@ -16,8 +16,9 @@ from rich.text import Text
 from grupo.report.escape import literal, literal_line
 from grupo.report.read_run import Record, read_rollouts
 from grupo.report.step_line import format_number
-from grupo.storage.media_files import FOLDER, file_name, is_reference
+from grupo.storage.media_files import file_name, is_reference
 from grupo.util.errors import ConfigError
+from grupo.util.run_files import MEDIA_FOLDER
 
 
 @dataclass(frozen=True)
@@ -171,6 +172,6 @@ def _part_text(part: Record) -> str:
     """
     value: Any = part.get(part.get("type", ""), {})
     if is_reference(value):
-        return f"[{value['kind']} {FOLDER}/{file_name(value)}]"
+        return f"[{value['kind']} {MEDIA_FOLDER}/{file_name(value)}]"
     text = part.get("text")
     return text if isinstance(text, str) else json.dumps(part, ensure_ascii=False)

@@ -19,6 +19,7 @@ from grupo.storage.media_files import data_url, references_in
 from grupo.util import html
 from grupo.util.boxes import find_boxes
 from grupo.util.json_text import read_limited
+from grupo.util.run_files import RECIPE_JSON
 
 SHOWN_ROLLOUTS = 3  # with the highest reward, and as many with the lowest
 MAX_BOXES = 50  # drawn on one picture
@@ -38,7 +39,7 @@ def run_html(folder: Path) -> str:
 def _run_html(folder: Path) -> str:
     metrics = read_metrics(folder)
     summary = read_summary(folder)
-    recipe = strict_json.from_json(read_limited(folder / "recipe.json"))["recipe"]
+    recipe = strict_json.from_json(read_limited(folder / RECIPE_JSON))["recipe"]
     rewards = [step.get("reward/mean", math.nan) for step in metrics]
     return html.fragment(
         html.paragraph(f"<b>{html.escape(folder)}</b>: {html.escape(_status(summary, metrics))}"),

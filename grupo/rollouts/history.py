@@ -37,7 +37,8 @@ class History:
 
     Components only read the history. A step is generated with a copy of the history: in this copy,
     `collect_groups` counts drawn tasks and removes the unfinished rollouts that it continues. The
-    original changes only when the step is recorded (`grupo.training.resume.state.State`).
+    original gets the new count by `State.record_collected`, and all other changes by
+    `State.record_step` (in `grupo.training.resume.state`).
 
     Args:
         num_tasks_drawn: Number of tasks that curricula have drawn so far.
@@ -113,8 +114,8 @@ class History:
 
         A rollout is therefore continued only once.
         """
-        # If a curriculum returns a task twice, the first one gets the rollouts. The second one
-        # loses those that the curriculum gave to it.
+        # If a curriculum returns a task twice in a step, only the first occurrence continues the
+        # unfinished rollouts. The second loses those that `with_unfinished_rollouts` gave to it.
         rollouts = self.unfinished_rollouts.pop(task.key, ())
         return replace(task, unfinished_rollouts=rollouts)
 

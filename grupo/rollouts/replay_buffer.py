@@ -156,7 +156,7 @@ class ReplayBuffer:
             self.segment_checksums = {step: (length, checksum) for step, length, checksum in rows}
 
 
-def verify_replay_files(run: Path, tensors: Mapping[str, Tensor]) -> None:
+def verify_referenced_segments(run: Path, tensors: Mapping[str, Tensor]) -> None:
     """Raise `InvalidCheckpoint` if a segment file that a checkpoint needs is damaged or missing.
 
     Args:

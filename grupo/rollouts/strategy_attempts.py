@@ -68,8 +68,8 @@ class StrategyAttempts:
         return sum(map(len, self.rollouts))
 
     @property
-    def mean_tokens_by_kind(self) -> dict[str, float]:
-        """Mean number of tokens of an attempt: `generated` and `read`."""
+    def mean_tokens_per_attempt(self) -> dict[str, float]:
+        """Mean numbers of tokens of an attempt, by name: `generated` and `read`."""
         totals = {
             "generated": sum(self.generated_by_role.values()),
             "read": sum(self.read_by_role.values()),

@@ -44,9 +44,9 @@ def compare_strategies(
     """Attempt all tasks with every strategy and with the baselines.
 
     The baselines are the greedy answer, self-consistency and best-of-n. The last two are computed
-    from attempts with `single_response`. Per task there are as many of these as cost the tokens of
-    one attempt of the most expensive strategy, but at most `MAX_BASELINE_ATTEMPTS`, and never fewer
-    than `attempts_per_task`.
+    from attempts with `single_response`. The number of these attempts per task is chosen so that
+    together they cost as many tokens as one attempt of the most expensive strategy. The number is
+    at least `attempts_per_task`, and otherwise at most `MAX_BASELINE_ATTEMPTS`.
 
     Args:
         policy: Generates the rollouts.
@@ -71,10 +71,6 @@ def compare_strategies(
     is_single_response = {
         name: strategy is single_response for name, strategy in strategies.items()
     }
-    # without `single_response`, whose attempts are counted once, in `single_response_attempts`
-    other_attempts = [
-        attempts for name, attempts in by_strategy.items() if not is_single_response[name]
-    ]
     return StrategyComparison(
         strategies=_results_of_strategies(
             by_strategy, success, self_consistency_curve, is_single_response
@@ -86,10 +82,16 @@ def compare_strategies(
         ),
         num_tasks=len(tasks),
         attempts_per_task=attempts_per_task,
-        errors=tuple(
-            e for x in (greedy, single_response_attempts, *other_attempts) for e in x.errors
+        errors=_all_errors(
+            greedy,
+            single_response_attempts,
+            *(x for name, x in by_strategy.items() if not is_single_response[name]),
         ),
     )
+
+
+def _all_errors(*all_attempts: StrategyAttempts) -> tuple[str, ...]:
+    return tuple(error for attempts in all_attempts for error in attempts.errors)
 
 
 def _attempt_strategies(
@@ -133,7 +135,7 @@ def _attempts_needed(
     The number is at most `MAX_BASELINE_ATTEMPTS`.
     """
     most = max(
-        self_consistency_curve.attempts_costing(sum(x.mean_tokens_by_kind.values()))
+        self_consistency_curve.num_attempts_costing(sum(x.mean_tokens_per_attempt.values()))
         for x in all_attempts
     )
     return min(MAX_BASELINE_ATTEMPTS, math.ceil(most))
@@ -185,9 +187,9 @@ def _compared_result(
     """
     result = _result_of_attempts(name, attempts, accuracies)
     difference = None if first_accuracies is None else bootstrap_mean(accuracies - first_accuracies)
-    if is_single_response:
+    if is_single_response:  # self-consistency is computed from these very attempts
         return replace(result, difference_to_first=difference)
-    num_attempts = self_consistency_curve.attempts_costing(result.all_tokens)
+    num_attempts = self_consistency_curve.num_attempts_costing(result.all_tokens)
     self_consistency = self_consistency_curve.accuracies_at(num_attempts)
     equal = AtEqualTokens(
         attempts=min(max(num_attempts, 1.0), self_consistency_curve.max_attempts),
@@ -210,19 +212,19 @@ def _result_of_attempts(
         "failed": len(attempts.errors),
     }
     return StrategyResult(
-        name, bootstrap_proportion(accuracies.tolist()), attempts.mean_tokens_by_kind, details
+        name, bootstrap_proportion(accuracies.tolist()), attempts.mean_tokens_per_attempt, details
     )
 
 
-def _results_of_curve(name_format: str, accuracy: AccuracyByAttempts) -> tuple[StrategyResult, ...]:
+def _results_of_curve(name_format: str, curve: AccuracyByAttempts) -> tuple[StrategyResult, ...]:
     """Results of a baseline at 1, 2, 4, … attempts, and at the largest number."""
-    count = accuracy.max_attempts
+    count = curve.max_attempts
     numbers = sorted({count, *(2**i for i in range(count.bit_length()))})
     return tuple(
         StrategyResult(
             name_format.format(n=n),
-            bootstrap_proportion(accuracy.accuracies[n - 1].tolist()),
-            accuracy.tokens(n),
+            bootstrap_proportion(curve.accuracies[n - 1].tolist()),
+            curve.tokens(n),
             {},
         )
         for n in numbers

@@ -43,12 +43,12 @@ class AccuracyByAttempts:
         read = self.read_first + (n - 1) * self.read_more
         return {"generated": n * self.generated, "read": read}
 
-    def attempts_costing(self, tokens: float) -> float:
+    def num_attempts_costing(self, tokens: float) -> float:
         """The number of attempts that generate and read this number of tokens.
 
         The result may be a fraction, below 1, or more than `max_attempts`.
 
-        >>> AccuracyByAttempts(np.zeros((1, 1)), 10.0, 30.0, 0.0).attempts_costing(70)
+        >>> AccuracyByAttempts(np.zeros((1, 1)), 10.0, 30.0, 0.0).num_attempts_costing(70)
         4.0
         """
         return 1 + (tokens - self.generated - self.read_first) / (self.generated + self.read_more)
@@ -122,7 +122,7 @@ def _curve(
         for rollout in rollouts_of_attempt
         for _, response in rollout.turns[1:]  # the first observation is the prompt
     )
-    tokens = attempts.mean_tokens_by_kind
+    tokens = attempts.mean_tokens_per_attempt
     return AccuracyByAttempts(
         accuracies=sums / len(orders),
         generated=tokens["generated"],

@@ -38,10 +38,11 @@ from grupo.storage.atomic_files import (
 )
 from grupo.storage.fault_injection import kill_point
 from grupo.storage.manifest import InvalidCheckpoint, Manifest
-from grupo.storage.media_files import FOLDER, MediaFiles
+from grupo.storage.media_files import MediaFiles
 from grupo.storage.syscalls import SyscallHook, direct_call
 from grupo.util.errors import ConfigError
 from grupo.util.exit_codes import EXIT_CORRUPT, EXIT_STOPPED, CommandError
+from grupo.util.run_files import CHECKPOINT_DATA_FILE, MEDIA_FOLDER
 
 _ADVICE = {
     errno.ENOSPC: " Free space on this disk, then resume.",
@@ -127,7 +128,7 @@ def save(
         make_folder(folder, syscall)
         remove_temporary_files(folder, syscall)
         for item in media.values():
-            MediaFiles(folder.parent / FOLDER, syscall).write(item)
+            MediaFiles(folder.parent / MEDIA_FOLDER, syscall).write(item)
         saved = _publish(_write_checkpoint(folder, step, contents, syscall), step, syscall)
         pointer = folder / checkpoint_dirs.POINTER_FILE
         text = checkpoint_dirs.pointer_text(saved)
@@ -182,7 +183,7 @@ def _file_contents(
             raise ConfigError(f"tensors[{name!r}]: allowed are letters, digits and underscores.")
         safetensors.check_tensors(file_tensors, label=name)
     files = {f"{name}.safetensors": safetensors.file_chunks(x) for name, x in tensors.items()}
-    return {**files, "data.json": [strict_json.to_exact_json(data, on_media).encode()]}
+    return {**files, CHECKPOINT_DATA_FILE: [strict_json.to_exact_json(data, on_media).encode()]}
 
 
 def _check_step(folder: Path, step: int, keep: int) -> None:
@@ -282,8 +283,8 @@ def load_single(path: Path) -> Checkpoint:
     files = [path / name for name in written.files if name.endswith(".safetensors")]
     try:
         tensors = {file.stem: safetensors.StoredTensors(file) for file in files}
-        text = (path / "data.json").read_text(encoding="utf-8")
-        data = strict_json.from_exact_json(text, MediaFiles(path.parents[1] / FOLDER).read)
+        text = (path / CHECKPOINT_DATA_FILE).read_text(encoding="utf-8")
+        data = strict_json.from_exact_json(text, MediaFiles(path.parents[1] / MEDIA_FOLDER).read)
     except (SafetensorError, ValueError) as error:
         raise InvalidCheckpoint(f"{path.name}: {error}") from error
     return Checkpoint(written.step, tensors, data)

@@ -11,11 +11,12 @@ from typing import Any, BinaryIO
 from grupo.storage import strict_json
 from grupo.storage.atomic_files import fsync_dir
 from grupo.storage.line_checksums import LINES_PER_BLOCK, LineChecksums
-from grupo.storage.media_files import FOLDER, MediaFiles
+from grupo.storage.media_files import MediaFiles
 from grupo.storage.syscalls import SyscallHook, direct_call, open_descriptor, write_all
 from grupo.util.errors import ConfigError
 from grupo.util.exit_codes import CommandError
 from grupo.util.limits import JOURNAL_LINE
+from grupo.util.run_files import MEDIA_FOLDER
 from grupo.util.user_paths import shell_path
 
 _APPEND = os.O_RDWR | os.O_APPEND | os.O_CREAT
@@ -56,7 +57,7 @@ class Journal:
         self.path = path
         self.syscall = syscall
         self.checksums = LineChecksums()
-        self.media = MediaFiles(path.parent / FOLDER, syscall)
+        self.media = MediaFiles(path.parent / MEDIA_FOLDER, syscall)
 
     def append(self, *records: Mapping[str, Any]) -> None:
         """Append one line per record; NaN is written as "NaN" (see `strict_json`).

@@ -17,6 +17,7 @@ from typing import Any
 from grupo.core.component import component
 from grupo.storage import strict_json
 from grupo.storage.atomic_files import FileDigest
+from grupo.util.run_files import CHECKPOINT_DATA_FILE
 
 FORMAT = 7
 NAME = "manifest.json"
@@ -141,6 +142,6 @@ def parse_manifest(folder: Path) -> Manifest:
             raise InvalidCheckpoint(f"{place}: its own checksum is wrong")
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
         raise InvalidCheckpoint(f"{place}: torn, or not a manifest") from None
-    if "data.json" not in manifest.files or not all(map(_FILE.fullmatch, manifest.files)):
+    if CHECKPOINT_DATA_FILE not in manifest.files or not all(map(_FILE.fullmatch, manifest.files)):
         raise InvalidCheckpoint(f"{place}: names other files than a checkpoint has")
     return manifest

@@ -19,8 +19,8 @@ from grupo.storage.atomic_files import fsync_dir, make_folder, write_new
 from grupo.storage.fault_injection import kill_point
 from grupo.storage.syscalls import SyscallHook, direct_call
 from grupo.util.regular_files import read_regular_file
+from grupo.util.run_files import MEDIA_FOLDER
 
-FOLDER = "media"  # in the folder of a run
 FIELDS = ("media", "kind", "digest")
 DATA = "data"  # the file in base64, of media that the receiver of JSON cannot have
 POINT = "media"
@@ -112,7 +112,7 @@ class MediaFiles:
         try:
             return read_regular_file(path, MEDIA_FILE_SIZE)
         except OSError as error:
-            raise ValueError(f"{FOLDER}/{path.name}: {error.strerror}") from error
+            raise ValueError(f"{MEDIA_FOLDER}/{path.name}: {error.strerror}") from error
 
 
 def data_url(folder: Path, digest: str) -> str:
@@ -124,7 +124,7 @@ def data_url(folder: Path, digest: str) -> str:
     """
     if not set(digest) <= set("0123456789abcdef"):
         return ""
-    path = next((folder / FOLDER).glob(f"{digest}.*"), None)
+    path = next((folder / MEDIA_FOLDER).glob(f"{digest}.*"), None)
     media_type = path and next((x for x in TYPES if _extension(x) == path.suffix[1:]), None)
     if not path or not media_type:
         return ""

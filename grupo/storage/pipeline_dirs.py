@@ -17,10 +17,7 @@ from typing import Any
 from grupo.core.limits import ROUNDS
 from grupo.util.errors import ConfigError
 from grupo.util.json_text import parse_json, read_limited
-
-PIPELINE_FILE = "pipeline.json"
-RECIPE_JSON = "recipe.json"  # of a run
-SUMMARY_FILE = "summary.json"  # of a stage that has ended
+from grupo.util.run_files import PIPELINE_FILE, RECIPE_JSON, SUMMARY_FILE
 
 
 @dataclass(frozen=True)

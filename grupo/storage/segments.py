@@ -19,9 +19,9 @@ from grupo.storage import strict_json
 from grupo.storage.atomic_files import fsync_dir, make_folder, remove
 from grupo.storage.fault_injection import kill_point
 from grupo.storage.manifest import InvalidCheckpoint
-from grupo.storage.media_files import FOLDER as MEDIA
 from grupo.storage.media_files import MediaFiles
 from grupo.storage.syscalls import SyscallHook, direct_call, open_descriptor, write_all
+from grupo.util.run_files import MEDIA_FOLDER
 
 FOLDER = "replay_buffer"  # in the folder of a run
 _NAME = re.compile(r"(\d{8,18})\.jsonl", re.ASCII)
@@ -93,7 +93,7 @@ class SegmentFiles:
     def __init__(self, run: Path, syscall: SyscallHook = direct_call) -> None:
         self.folder = run / FOLDER
         self.syscall = syscall
-        self.media = MediaFiles(run / MEDIA, syscall)
+        self.media = MediaFiles(run / MEDIA_FOLDER, syscall)
         self.unsynced: list[Path] = []
 
     def write(self, step: int, content: bytes) -> None:

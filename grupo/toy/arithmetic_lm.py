@@ -22,6 +22,7 @@ from grupo.toy.untrained_llama import LlamaArchitecture
 from grupo.training.callbacks import Callback, NullCallback
 from grupo.training.start import create_trainer
 from grupo.util.errors import ConfigError
+from grupo.util.run_files import SUMMARY_FILE
 
 
 @component
@@ -130,7 +131,7 @@ def train_toy_model(toy_model: ToyModel, folder: Path, callback: Callback = Null
         trainer = create_trainer(recipe, tmp / "run", callback)
         trainer()
         trainer.policy.export(tmp / "model")
-        (tmp / "run" / "summary.json").rename(tmp / "model" / "toy_model.json")
+        (tmp / "run" / SUMMARY_FILE).rename(tmp / "model" / "toy_model.json")
         (tmp / "model").rename(folder)
     finally:
         shutil.rmtree(tmp, ignore_errors=True)

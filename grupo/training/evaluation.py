@@ -63,7 +63,7 @@ def demonstration_scores(
     Args:
         policy: The policy, which is not changed.
         sampler: Reads the demonstrations of a task from its columns.
-        env: Gives the prompt of a demonstration that is an answer text alone.
+        env: Makes the prompt of a demonstration that the data give only as an answer text.
         tasks: The held-out tasks.
         ranks: The processes that share the rows; every rank returns the scores of all.
     """

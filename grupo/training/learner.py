@@ -71,14 +71,18 @@ class TrainStepResult:
 class Learner:
     """Runs the training steps of a recipe and holds the state that they change.
 
+    `recipe.method` has schedules and controllers. Each step replaces them by numbers, in the
+    resolved method, with which it generates and updates.
+
     Args:
         recipe: Everything that the run chooses.
         ranks: The processes that train together.
         recipe_of_step: Returns the recipe of a step, by its index from 0; by default `recipe`.
-            A resumed run may repeat steps from before its recipe was changed. Such a step reads
-            its learning rates, the progress of schedules, `max_steps` and `early_stopping` from its
-            own recipe, and every other field from `recipe`. Those other fields differ at most in
-            ways that alter no result: a resume with any other change is refused.
+            A run can be resumed with another recipe, and may then repeat steps of the earlier
+            recipe. For such a step, the function returns the earlier recipe, of which the learner
+            reads the learning rates, the progress of schedules, `max_steps` and `early_stopping`.
+            All other fields are those of `recipe`: a resume is refused if one of them has changed
+            in a way that alters results.
         segments: The storage for the rollouts of the replay buffer; by default memory.
         step_durations: The seconds of each step. A step that is repeated after a resume keeps the
             seconds of its first execution, so that schedules and the end of the run stay the same.
@@ -127,7 +131,7 @@ class Learner:
         # the number of steps by which generation runs ahead of the updates
         self.steps_ahead = staleness_limits(recipe).steps_ahead
         if self.steps_ahead:
-            self.policy.generate_from_weight_copy()
+            self.policy.use_weight_copy_for_generation()
         use_same_inference_servers(self.policy, ranks)
 
     def step(self) -> TrainStepResult:
@@ -174,9 +178,12 @@ class Learner:
         step_metrics["microbatch_tokens"] = float(self.policy.tokens_per_microbatch)
         # times differ between ranks, and schedules and controllers may read them
         step_metrics = broadcast_from_rank_0(self.ranks, step_metrics, Phase.STEP_ENDED)
-        kl = kl_for_early_stopping(self.recipe_of_step(step).early_stopping, step_metrics)
-        # `recipe.method` still has the controllers, which name the metrics that the history keeps
-        self.state.record_step(collected.sampled_groups, step_metrics, recipe.method, kl)
+        early_stopping = self.recipe_of_step(step).early_stopping
+        early_stopping_kl = kl_for_early_stopping(early_stopping, step_metrics)
+        # `recipe.method`, because the history keeps the metrics that its controllers read
+        self.state.record_step(
+            collected.sampled_groups, step_metrics, recipe.method, early_stopping_kl
+        )
         kill_point("step/recorded")
         return TrainStepResult(collected, batch, step_metrics, signals, tuple(self.step_messages))
 
@@ -230,10 +237,10 @@ class Learner:
         state = self.state
         recipe = self.recipe_of_step(state.step)
         rates = (recipe.learning_rate, recipe.aux_head_learning_rate)
-        schedules = (recipe.method, recipe.stale_correction, *rates)
+        unresolved = (recipe.method, recipe.stale_correction, *rates)
         progress = recipe.progress(state.step, state.generated_tokens, state.training_seconds)
-        values = resolve_schedules(schedules, progress, state.history.metrics)
-        resolved_method, stale_correction, *rates = values
+        resolved = resolve_schedules(unresolved, progress, state.history.metrics)
+        resolved_method, stale_correction, *rates = resolved
         if recipe.max_staleness:
             resolved_method = with_stale_correction(resolved_method, stale_correction)
         return resolved_method, dict(
@@ -243,13 +250,15 @@ class Learner:
     def _generate_step(self, resolved_method: Method) -> GeneratedStep:
         """Return the groups of this step, generated now or during the updates of earlier steps."""
         history = self.state.history
-        start = GenerationState(history.num_tasks_drawn, self.state.unfinished_groups)
+        initial_state = GenerationState(history.num_tasks_drawn, self.state.unfinished_groups)
         generator, step = self.step_generator, self.state.step
         if not self.steps_ahead:
-            return generator.generate_now(resolved_method, history, start, step, self.stopwatch)
-        end = min(step + self.steps_ahead + 1, self.recipe_of_step(step).max_steps)
+            return generator.generate_now(
+                resolved_method, history, initial_state, step, self.stopwatch
+            )
+        end_step = min(step + self.steps_ahead + 1, self.recipe_of_step(step).max_steps)
         return generator.take_generated_step(
-            resolved_method, history, start, range(step, end), self.stopwatch
+            resolved_method, history, initial_state, range(step, end_step), self.stopwatch
         )
 
     def _batch_builder(self, resolved_method: Method) -> BatchBuilder:

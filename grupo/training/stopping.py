@@ -28,14 +28,15 @@ class StopInputs:
         generated_tokens: Number of tokens generated for training, without evaluations.
         training_seconds: Seconds of all steps. A step that is repeated after a resume has the
             seconds of its first execution, so that a resume does not change the end of the run.
-        kl: KL divergence of the last step, in nats per token; NaN if it was not measured.
+        early_stopping_kl: The metric `EarlyStopping.kl_metric` of the last step, in nats per token;
+            NaN if it was not measured.
     """
 
     step: int
     eval_scores: EvalScores
     generated_tokens: int
     training_seconds: float
-    kl: float
+    early_stopping_kl: float
 
     @classmethod
     def of_checkpoint(cls, checkpoint: Checkpoint) -> "StopInputs":
@@ -44,21 +45,21 @@ class StopInputs:
         return cls(checkpoint.step, *(checkpoint.data[name] for name in names))
 
 
-def stop_reason(recipe: Recipe, progress: StopInputs) -> str:
+def stop_reason(recipe: Recipe, inputs: StopInputs) -> str:
     """The reason for which a run ends, with the recipe's field that decides; "" if it continues.
 
     Args:
         recipe: The recipe of the run.
-        progress: The numbers after the last step.
+        inputs: The numbers after the last step.
     """
-    if progress.step >= recipe.max_steps:
+    if inputs.step >= recipe.max_steps:
         return f"max_steps is {recipe.max_steps}"
-    return next(_early_reasons(recipe.early_stopping, progress), "")
+    return next(_early_reasons(recipe.early_stopping, inputs), "")
 
 
-def _early_reasons(limits: EarlyStopping, progress: StopInputs) -> Iterator[str]:
+def _early_reasons(limits: EarlyStopping, inputs: StopInputs) -> Iterator[str]:
     """The reasons to end a run before `max_steps`."""
-    for last_scores in list(progress.eval_scores.values())[-1:]:
+    for last_scores in list(inputs.eval_scores.values())[-1:]:
         solve_rate = metric_value(last_scores, "eval/sampled")
         if solve_rate >= limits.min_solve_rate:
             yield (
@@ -66,24 +67,27 @@ def _early_reasons(limits: EarlyStopping, progress: StopInputs) -> Iterator[str]
                 f" {limits.min_solve_rate:g}"
             )
     amounts = (
-        ("max_tokens", progress.generated_tokens, limits.max_tokens, "tokens were generated"),
-        ("max_seconds", progress.training_seconds, limits.max_seconds, "seconds were trained"),
+        ("max_tokens", inputs.generated_tokens, limits.max_tokens, "tokens were generated"),
+        ("max_seconds", inputs.training_seconds, limits.max_seconds, "seconds were trained"),
     )
     for field, used, limit, words in amounts:
         if limit and used >= limit:
             yield f"{used:,.0f} {words}, early_stopping.{field} is {limit:,.0f}"
     if limits.patience:
-        yield from _patience_reasons(limits, progress)
-    if progress.kl > limits.max_kl:  # False for NaN: no limit, or no updates
-        yield f"{limits.kl_metric} is {progress.kl:.4g}, early_stopping.max_kl is {limits.max_kl:g}"
+        yield from _patience_reasons(limits, inputs)
+    if inputs.early_stopping_kl > limits.max_kl:  # False for NaN: no limit, or no updates
+        yield (
+            f"{limits.kl_metric} is {inputs.early_stopping_kl:.4g},"
+            f" early_stopping.max_kl is {limits.max_kl:g}"
+        )
 
 
-def _patience_reasons(limits: EarlyStopping, progress: StopInputs) -> Iterator[str]:
+def _patience_reasons(limits: EarlyStopping, inputs: StopInputs) -> Iterator[str]:
     """The reason to end a run whose metric did not improve in the last `patience` evaluations."""
     best_step = 0
     best_value = -math.inf  # of `ranked_value`: larger is better
     num_not_better = 0  # evaluations since `best_step`
-    for step, scores in scores_by_step(progress.eval_scores, progress.step).items():
+    for step, scores in scores_by_step(inputs.eval_scores, inputs.step).items():
         value = ranked_value(scores, limits.metric)
         if math.isnan(value):
             continue  # no rollout could be scored: neither better nor worse

@@ -19,16 +19,17 @@ from grupo.storage.fault_injection import kill_point
 from grupo.training.callbacks import Callback, NullCallback
 from grupo.training.collect.failed_rollouts import check_any_scored, first_error
 from grupo.training.learner import Learner, TrainStepResult
-from grupo.training.resume.checkpoint_data import WRONG_DATA
+from grupo.training.resume.checkpoint_data import WRONG_DATA_ERRORS
 from grupo.training.resume.resumable import (
     not_resumable_message,
     release_loaded_models,
 )
-from grupo.training.resume.run_folder import CHECKPOINTS_FOLDER, RunFolder
+from grupo.training.resume.run_folder import RunFolder
 from grupo.training.resume.saved_state import restore_state, state_data, state_tensors
 from grupo.training.stopping import best_steps_to_keep, run_summary, stop_reason
 from grupo.training.update.records import response_records, rollout_records
 from grupo.util.errors import ConfigError
+from grupo.util.run_files import CHECKPOINTS_FOLDER
 
 
 class Trainer:
@@ -55,7 +56,8 @@ class Trainer:
         self.run_folder = run_folder
         self.lock = lock
         self.callback = callback if learner.ranks.rank == 0 else NullCallback()
-        # the recipe of the steps that follow; `stored_recipe` has the recipes of earlier steps
+        # The newest recipe. A step that is repeated from before an extension has an earlier one,
+        # `stored_recipe.recipe_of_step`, for what decides about its result and its journal lines.
         self.recipe = learner.recipe
         self.stored_recipe = run_folder.stored_recipe
         self.policy = learner.policy
@@ -87,6 +89,7 @@ class Trainer:
         finally:
             with ExitStack() as cleanup:
                 cleanup.callback(self.callback.on_train_end)
+                # other code may use models that it gave to the recipe in memory
                 cleanup.callback(release_loaded_models, self.recipe)
                 self.learner.close()
 
@@ -117,7 +120,7 @@ class Trainer:
             restore_state(self.state, checkpoint)
         except ConfigError:
             raise
-        except WRONG_DATA as error:
+        except WRONG_DATA_ERRORS as error:
             raise CorruptRun(
                 f"run: the checkpoint of step {checkpoint.step} cannot be restored: {error!r:.200}."
                 " Its files were changed: put back a copy, or start a new run."
@@ -195,8 +198,9 @@ class Trainer:
     def _must_evaluate(self, recipe: Recipe) -> bool:
         """Whether the policy is evaluated now, after a step with this recipe.
 
-        This is also so at a step at which the run had ended before an extension. Its final
-        evaluation is that of this step, and a resume from an older checkpoint measures it again.
+        The result is also True at a step at which the run had ended before it was extended. The
+        final evaluation took place there. If the run resumes from an older checkpoint and repeats
+        the step, it measures the evaluation again.
         """
         step = self.state.step
         every = recipe.evaluation.every
@@ -207,8 +211,8 @@ class Trainer:
         )
 
     def _stop_reason(self) -> str:
-        if self.state.step < self.stored_recipe.extension_step:
-            return ""  # a repeated step: the run went on after it, and does so again
+        if self.state.step < self.stored_recipe.last_extended_at_step:
+            return ""  # the run was extended after this step, so it must not stop at the repetition
         return stop_reason(self.recipe, self.state.stop_inputs())
 
     def _best_steps(self) -> list[int]:

@@ -8,6 +8,7 @@ from platformdirs import user_cache_path
 
 from grupo.util.errors import ConfigError, suggest
 from grupo.util.loader_errors import loader_errors
+from grupo.util.run_files import MEDIA_FOLDER, PIPELINE_FILE, RECIPE_JSON
 
 RECIPE_SUFFIXES = (".toml", ".yaml", ".yml")
 _ALLOWED_RUN = "Allowed: a folder that `grupo train` made."
@@ -62,10 +63,10 @@ def no_run_message(folder: Path) -> str:
         problem = f"run: {str(folder)!r} is not a folder."
     if (folder / "config.json").is_file():
         return f"{problem} It is a model, for --model {shell_path(folder)}."
-    if (folder / "pipeline.json").is_file():
-        stages = sorted(str(path.parent) for path in folder.rglob("recipe.json"))
+    if (folder / PIPELINE_FILE).is_file():
+        stages = sorted(str(path.parent) for path in folder.rglob(RECIPE_JSON))
         return f"{problem} It is a pipeline, with the runs {', '.join(stages) or '(none yet)'}."
-    runs = [str(path.parent) for path in folder.parent.glob("*/recipe.json")]
+    runs = [str(path.parent) for path in folder.parent.glob(f"*/{RECIPE_JSON}")]
     return f"{problem} {suggest(str(folder), runs)}" if runs else f"{problem} {_ALLOWED_RUN}"
 
 
@@ -77,7 +78,7 @@ def check_regular_files(folder: Path) -> None:
     links of loggers in their own folders, which no report shows.
     """
     inside = os.path.realpath(folder)
-    shown = {str(folder), str(folder / "media")}
+    shown = {str(folder), str(folder / MEDIA_FOLDER)}
     for root, _, names in os.walk(folder):
         for name in names:
             path = Path(root, name)

@@ -179,7 +179,7 @@ def measured(
     attempts = attempt_tasks(policy, ENV, tasks, strategy, attempt_indices=range(1), key=seed)
     assert not attempts.errors, attempts.errors[:1]
     right = fmean(rollout.reward for rollout in attempts.rollouts[0])
-    tokens = attempts.mean_tokens_by_kind
+    tokens = attempts.mean_tokens_per_attempt
     usage = {name: count / len(tasks) for name, count in attempts.usage.items()}
     return {"right": right, "tokens": sum(tokens.values()), **tokens, **usage}
 

@@ -160,7 +160,7 @@ def measured(
     attempts = attempt_tasks(policy, env, tasks, strategy, attempt_indices=range(1), key=seed)
     assert not attempts.errors, attempts.errors[:1]
     right = fmean(rollout.reward for rollout in attempts.rollouts[0])
-    return {"right": right, "tokens": sum(attempts.mean_tokens_by_kind.values())}
+    return {"right": right, "tokens": sum(attempts.mean_tokens_per_attempt.values())}
 
 
 def arms_of_seed(folder: Path, model: str, seed: int) -> dict[str, dict[str, float]]:

@@ -93,7 +93,7 @@ def result_data(name: str, attempts: StrategyAttempts) -> dict[str, Any]:
         "tasks": solved.size,
         "solved": int(solved.sum()),
         "failed": len(attempts.errors),
-        "tokens_per_answer": attempts.mean_tokens_by_kind,
+        "tokens_per_answer": attempts.mean_tokens_per_attempt,
         "usage": dict(attempts.usage),
     }
 

@@ -8,7 +8,7 @@ import pytest
 from grupo.cli.pipeline import find_pipeline
 from grupo.pipeline import MetricAtLeast, WeightMerge
 from grupo.pipeline.validate import check_pipeline
-from grupo.storage.pipeline_dirs import PIPELINE_FILE
+from grupo.util.run_files import PIPELINE_FILE
 from tests.helpers.doc_snippets import fenced_blocks
 from tests.helpers.paths import ROOT
 

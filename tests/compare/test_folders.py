@@ -15,6 +15,7 @@ from grupo.compare.run_status import status_of
 from grupo.compare.validate import validate_comparison
 from grupo.storage.lock import Lock
 from grupo.util.errors import ConfigError
+from grupo.util.run_files import COMPARISON_FILE
 
 
 @pytest.fixture
@@ -136,11 +137,11 @@ def test_missing_or_damaged_comparison_is_rejected(comparison, tmp_path):
     with pytest.raises(ConfigError, match="holds no comparison"):
         manifest.load_comparison(tmp_path)
     manifest.save_comparison(comparison, tmp_path)
-    text = (tmp_path / manifest.MANIFEST_FILE).read_text()
-    (tmp_path / manifest.MANIFEST_FILE).write_text(text[:50])
+    text = (tmp_path / COMPARISON_FILE).read_text()
+    (tmp_path / COMPARISON_FILE).write_text(text[:50])
     with pytest.raises(ConfigError, match="is damaged"):
         manifest.load_comparison(tmp_path)
-    (tmp_path / manifest.MANIFEST_FILE).write_text(text.replace('"format": 1', '"format": 2'))
+    (tmp_path / COMPARISON_FILE).write_text(text.replace('"format": 1', '"format": 2'))
     with pytest.raises(ConfigError, match="has format 2, this version reads 1"):
         manifest.load_comparison(tmp_path)
 
@@ -174,7 +175,7 @@ def test_missing_or_damaged_comparison_is_rejected(comparison, tmp_path):
 )
 def test_field_of_another_kind_in_a_saved_comparison(comparison, tmp_path, field, data, message):
     manifest.save_comparison(comparison, tmp_path)
-    path = tmp_path / manifest.MANIFEST_FILE
+    path = tmp_path / COMPARISON_FILE
     path.write_text(json.dumps({**json.loads(path.read_text()), field: data}))
     with pytest.raises(ConfigError) as error:
         manifest.load_comparison(tmp_path)

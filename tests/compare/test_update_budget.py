@@ -29,6 +29,7 @@ from grupo.compare.update_budget import (
 from grupo.compare.validate import validate_comparison
 from grupo.methods.gspo import gspo
 from grupo.util.errors import ConfigError
+from grupo.util.run_files import COMPARISON_FILE
 
 
 @pytest.fixture
@@ -95,7 +96,7 @@ def test_rule_round_trips_through_the_folder(both, updates, tmp_path):
 
 def test_folder_without_a_rule_has_per_method_plans(both, tmp_path):
     manifest.save_comparison(both, tmp_path)
-    path = tmp_path / manifest.MANIFEST_FILE
+    path = tmp_path / COMPARISON_FILE
     data = json.loads(path.read_text())
     path.write_text(json.dumps({name: x for name, x in data.items() if name != "updates"}))
     assert manifest.load_comparison(tmp_path).updates is per_method

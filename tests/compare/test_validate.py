@@ -14,6 +14,7 @@ from grupo.models.base import AuxModel
 from grupo.tasks import DatasetTasks
 from grupo.testing.smoke.echo_env import EchoTasks
 from grupo.util.errors import ConfigError
+from grupo.util.run_files import COMPARISON_FILE
 from tests.helpers.in_process_runs import runs_in_process
 from tests.helpers.prebuilt_models import PrebuiltModel
 
@@ -102,7 +103,7 @@ def test_missing_reward_file_of_a_saved_comparison(failing, tmp_path):
     manifest.save_comparison(
         Comparison({"a": failing.replace(env=env)}, Steps(1), metric="reward"), tmp_path
     )
-    path = tmp_path / manifest.MANIFEST_FILE
+    path = tmp_path / COMPARISON_FILE
     path.write_text(path.read_text().replace("rewards.py", "gone.py"))
     with pytest.raises(ConfigError) as error:
         manifest.load_comparison(tmp_path)

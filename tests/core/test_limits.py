@@ -10,7 +10,8 @@ import pytest
 from grupo.config.recipe_files.types import short_names
 from grupo.core import limits
 from grupo.core.component import component
-from grupo.core.limits import LIMIT_OF_NAME, SEED
+from grupo.core.limit_of_name import LIMIT_OF_NAME
+from grupo.core.limits import SEED
 from grupo.pipeline.pipeline import Pipeline
 from grupo.recipe import Recipe
 from grupo.util.errors import ConfigError

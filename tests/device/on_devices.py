@@ -139,7 +139,7 @@ def test_detached_generation_has_a_stream_of_its_own(llama, monkeypatch):
     policy = CausalLM(llama, device="cuda", max_new_tokens=6).build()
     tiny_lm.generate(policy)
     assert set(streams) == {torch.cuda.default_stream()}
-    policy.generate_from_weight_copy()
+    policy.use_weight_copy_for_generation()
     streams.clear()
     tiny_lm.generate(policy)
     own: Any = policy.weight_sync
@@ -149,7 +149,7 @@ def test_detached_generation_has_a_stream_of_its_own(llama, monkeypatch):
 
 def test_weights_are_handed_over_when_both_streams_have_ended_their_work(llama):
     policy = CausalLM(llama, device="cuda", max_new_tokens=6).build()
-    policy.generate_from_weight_copy()
+    policy.use_weight_copy_for_generation()
     own, default = policy.weight_sync.stream.stream, torch.cuda.default_stream()
     before = own.num_waits, default.num_waits
     weights = policy.weight_sync.snapshot()

@@ -6,7 +6,7 @@ from typing import Any
 import torch
 
 from grupo.storage.line_checksums import LineChecksums
-from grupo.training.resume.journals import JOURNALS
+from grupo.util.run_files import JOURNAL_FILES
 
 SCORES: dict[str, Any] = {
     **{"greedy": 0.5, "sampled": 0.25, "failed": 0},
@@ -17,11 +17,11 @@ RUN_DATA: dict[str, Any] = {
     "history": {"tasks_drawn": 12},
     "eval_scores": {},
     "metric_totals": {"time/step": 1.0},
-    "lengths": dict.fromkeys(JOURNALS, 0),
+    "lengths": dict.fromkeys(JOURNAL_FILES, 0),
     **{"generated_tokens": 7, "failed_rollouts": 0, "tokens_per_microbatch": 16384},
     **{"total_seconds": 1.25, "training_seconds": 1, "sampler_logp_diff": math.inf, "kl": math.nan},
     **{"rollout_queue": [], "unfinished_groups": [], "finished": True},
     **{"stop_reason": "max_steps is 2", "fingerprint": "e6"},
 }
-CHECKSUMS = {name: LineChecksums().to_tensor() for name in JOURNALS}
+CHECKSUMS = {name: LineChecksums().to_tensor() for name in JOURNAL_FILES}
 WEIGHTS = {"w": torch.arange(8.0)}

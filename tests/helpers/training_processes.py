@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from grupo.storage.pipeline_dirs import PIPELINE_FILE
+from grupo.util.run_files import PIPELINE_FILE
 from tests.helpers.paths import CHILD_ENV
 from tests.helpers.run_outcomes import outcome
 

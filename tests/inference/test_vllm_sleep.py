@@ -103,7 +103,7 @@ def test_a_sleeping_server_cannot_generate_during_updates(fake, tmp_path):
     folder = str(tiny_lm.save_model(tmp_path))
     policy = CausalLM(folder, max_new_tokens=6, engine=Vllm((fake.url,), sleep=True)).build()
     with pytest.raises(ConfigError, match="sleep: True"):
-        policy.generate_from_weight_copy()
+        policy.use_weight_copy_for_generation()
 
 
 def test_weights_are_copied_in_the_servers_dtype_and_tied_ones_once(fake, tmp_path):

@@ -226,7 +226,7 @@ def test_heads_and_detached_sampler(bert):
     assert policy.signals(rows_batch, ["value"])["value"][rows_batch.mask].tolist() == [0.5] * int(
         rows_batch.mask.sum()
     )
-    policy.generate_from_weight_copy()
+    policy.use_weight_copy_for_generation()
     with torch.no_grad():
         for p in policy.parameters():
             p.mul_(1.1)

@@ -166,7 +166,7 @@ def test_a_copy_of_the_weights_records_the_same_experts(moe):
     spec = CausalLM(moe["olmoe"], max_new_tokens=12, router_replay=True)
     expected = generate(build_cached(spec), PROMPTS[:1], 1)[0][0]
     policy = spec.build()
-    policy.generate_from_weight_copy()
+    policy.use_weight_copy_for_generation()
     policy.sync_weights(policy.weight_sync.snapshot(), 1)
     response = generate(policy, PROMPTS[:1], 1)[0][0]
     assert response.items == expected.items

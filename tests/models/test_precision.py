@@ -91,7 +91,7 @@ def hf_policy(folders):
 def test_generation_casts_each_weight_once(is_detached, folders):
     policy = hf_policy(folders)
     if is_detached:
-        policy.generate_from_weight_copy()
+        policy.use_weight_copy_for_generation()
     model: Any = policy.weight_sync
     with WeightCasts(model.model) as casts:
         generate(policy)

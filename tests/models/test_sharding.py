@@ -87,7 +87,7 @@ def test_the_whole_copy_has_the_weights_of_the_last_update(model, mesh):
     before = {name: weight.clone() for name, weight in policy.replicated_weights().items()}
     stepped(policy)
     assert all(before[n].equal(x) for n, x in policy.replicated_weights().items())
-    policy.update_weight_copies()
+    policy.update_unsharded_copy()
     for name, weight in policy.replicated_weights().items():
         assert weight.equal(whole(policy.weights()[name]))
         assert not weight.equal(before[name])

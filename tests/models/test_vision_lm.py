@@ -284,7 +284,7 @@ def test_reference_and_policy_agree_at_the_start(folders):
 @pytest.mark.slow
 def test_asynchronous_generation_reads_pictures(folders):
     policy = policy_of(folders["llava"])
-    policy.generate_from_weight_copy()
+    policy.use_weight_copy_for_generation()
     batch = batch_of(policy, answers(policy, mixed_prompts("image")))
     assert (policy.signals(batch).logp - batch.old_logp)[batch.mask].abs().max() < 2e-5
 

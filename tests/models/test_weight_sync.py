@@ -70,7 +70,7 @@ def test_weights_of_another_model_raise_config_error(folders):
 def test_engines_of_a_copy_of_the_weights_keep_nothing_for_an_update(llama):
     policy = llama.build()
     assert policy.weight_sync.engine().engine.trained_on
-    policy.generate_from_weight_copy()
+    policy.use_weight_copy_for_generation()
     assert not policy.weight_sync.engine().engine.trained_on
 
 

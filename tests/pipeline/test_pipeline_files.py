@@ -5,8 +5,9 @@ import json
 import pytest
 
 from grupo.pipeline.load import load_pipeline_file
-from grupo.storage.pipeline_dirs import PIPELINE_FILE, pipeline_json, stage_folders
+from grupo.storage.pipeline_dirs import pipeline_json, stage_folders
 from grupo.util.errors import ConfigError
+from grupo.util.run_files import PIPELINE_FILE
 
 STAGE = {"name": "sft"}
 FORGED = [

@@ -33,8 +33,9 @@ from grupo.storage.safetensors import load_tensors
 from grupo.tasks import split_tasks
 from grupo.training.callbacks import NullCallback
 from grupo.training.resume.load_run import load_policy
-from grupo.training.resume.run_folder import MERGED_FILE, RunFolder
+from grupo.training.resume.run_folder import RunFolder
 from grupo.util.errors import ConfigError
+from grupo.util.run_files import MERGED_FILE
 from tests.helpers.fast_cases import fast_cases
 from tests.helpers.pipelines import LORA, exported, short, with_lora
 from tests.helpers.training_components import env_with_reward, same

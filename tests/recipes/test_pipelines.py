@@ -12,8 +12,9 @@ from grupo.core.types import Response, Rollout
 from grupo.pipeline import CollectStage, Pipeline, SurveyStage, run_pipeline
 from grupo.storage.pipeline_dirs import stage_folders
 from grupo.testing.batches import make_batch
-from grupo.training.resume.run_folder import MERGED_FILE, RunFolder
+from grupo.training.resume.run_folder import RunFolder
 from grupo.util.importing import load_module_file
+from grupo.util.run_files import MERGED_FILE
 from tests.helpers.paths import ROOT
 
 FOLDER = ROOT / "recipes" / "pipelines"

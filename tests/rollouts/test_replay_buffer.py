@@ -8,7 +8,7 @@ from grupo.rollouts.replay_buffer import (
     ReplayBuffer,
     StoredRollout,
     remove_unreferenced_segments,
-    verify_replay_files,
+    verify_referenced_segments,
 )
 from grupo.storage import safetensors
 from grupo.storage.atomic_files import write_new
@@ -69,7 +69,7 @@ def test_a_restored_pool_reads_the_same_rollouts(tmp_path):
     restored.restore(buffer.tensors())
     assert [restored.read(i) for i in range(3)] == [buffer.read(i) for i in range(3)]
     assert restored.segment_checksums == buffer.segment_checksums
-    verify_replay_files(tmp_path, buffer.tensors())
+    verify_referenced_segments(tmp_path, buffer.tensors())
 
 
 def save(folder, buffer):
@@ -100,7 +100,7 @@ def test_a_damaged_segment_is_found(damage, tmp_path):
     if damage == "lost":
         path.unlink()
     with pytest.raises(InvalidCheckpoint, match="replay_buffer/00000002"):
-        verify_replay_files(tmp_path, buffer.tensors())
+        verify_referenced_segments(tmp_path, buffer.tensors())
 
 
 def test_a_rollout_takes_twenty_bytes_of_memory(tmp_path):

@@ -66,7 +66,7 @@ def test_the_likeliest_of_all_attempts_is_the_shortest():
 def test_attempts_share_the_prompt_and_are_mixed_between_two_numbers():
     curve = vote_curve(attempts_with("b", "b", "a"), is_b, whole_text)
     assert curve.tokens(3) == {"generated": 6, "read": 10}
-    assert curve.attempts_costing(2 * 2.5 + 10) == 2.5
+    assert curve.num_attempts_costing(2 * 2.5 + 10) == 2.5
     assert curve.accuracies_at(2.5) == pytest.approx(
         (curve.accuracies[1] + curve.accuracies[2]) / 2
     )

@@ -8,10 +8,10 @@ import torch
 from grupo.core.schedules import Exponential
 from grupo.storage.checkpoint_dirs import newest_first
 from grupo.testing.thread_ranks import run_ranks
-from grupo.training.resume.run_folder import CHECKPOINTS_FOLDER
 from grupo.training.start import run_training
 from grupo.training.update.finite_weights import NonFiniteWeightsError, check_finite_weights
 from grupo.util.exit_codes import EXIT_STOPPED, exit_code
+from grupo.util.run_files import CHECKPOINTS_FOLDER
 from tests.helpers.training_components import save_models
 from tests.helpers.training_recipes import recipe
 

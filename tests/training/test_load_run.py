@@ -9,7 +9,8 @@ from grupo.storage import checkpoint
 from grupo.storage.checkpoint import CorruptRun
 from grupo.training.resume.journals import JOURNAL_CHECKSUMS
 from grupo.training.resume.load_run import find_checkpoint, load_checkpoint
-from grupo.training.resume.run_folder import CHECKPOINTS_FOLDER, RunFolder
+from grupo.training.resume.run_folder import RunFolder
+from grupo.util.run_files import CHECKPOINTS_FOLDER
 from tests.helpers.run_data import CHECKSUMS, RUN_DATA, WEIGHTS
 from tests.helpers.run_outcomes import flip_bit
 from tests.helpers.training_recipes import base

@@ -17,7 +17,7 @@ from grupo.training.resume.extend import extend_run
 from grupo.training.resume.load_run import load_policy
 from grupo.training.resume.run_folder import RunFolder
 from grupo.training.resume.start_from import with_model
-from grupo.training.resume.stored_recipe import ModelFile, find_model_files
+from grupo.training.resume.stored_recipe import ModelFile, model_files_with_checksums
 from grupo.training.start import resume_training, run_training
 from grupo.util.errors import ConfigError
 from tests.helpers.fast_cases import fast_cases
@@ -129,11 +129,11 @@ def test_teachers_and_judges_are_recorded_once_each(recipe):
     judge = Rubric(LocalModel("judge.gguf"), (RubricItem("short", "It is short."),))
     teacher = AuxModel("teacher", replace(recipe.policy, lora=None))
     env = SingleTurn((RewardTerm("judged", judge),))
-    files = find_model_files(recipe.replace(env=env, aux_models=(teacher,)))
+    files = model_files_with_checksums(recipe.replace(env=env, aux_models=(teacher,)))
     assert [file.path for file in files] == ["x.gguf", "judge.gguf"]
     assert files[0] == ModelFile("x.gguf", files[0].sha256)
 
 
 def test_a_folder_has_no_checksum(recipe):
     policy = replace(recipe.policy, model="folder")
-    assert find_model_files(recipe.replace(policy=policy)) == ()
+    assert model_files_with_checksums(recipe.replace(policy=policy)) == ()

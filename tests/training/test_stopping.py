@@ -38,8 +38,8 @@ def scores(*values: float | None) -> dict[str, dict]:
 
 
 def reason(stopping: EarlyStopping, *values: float | None, **changes) -> str:
-    progress = StopInputs(10 * len(values), scores(*values), 0, 0.0, math.nan)
-    return stop_reason(RECIPE.replace(early_stopping=stopping), replace(progress, **changes))
+    inputs = StopInputs(10 * len(values), scores(*values), 0, 0.0, math.nan)
+    return stop_reason(RECIPE.replace(early_stopping=stopping), replace(inputs, **changes))
 
 
 def test_a_run_ends_after_max_steps():
@@ -81,15 +81,15 @@ def test_the_reason_names_metric_value_step_and_field():
     assert reason(EarlyStopping(0.9), 0.5, 0.95) == (
         "eval/sampled is 0.95, early_stopping.min_solve_rate is 0.9"
     )
-    assert reason(EarlyStopping(max_kl=0.5), kl=0.75) == (
+    assert reason(EarlyStopping(max_kl=0.5), early_stopping_kl=0.75) == (
         "policy/kl_ref is 0.75, early_stopping.max_kl is 0.5"
     )
 
 
 def test_a_run_continues_with_a_kl_at_its_limit_or_not_measured():
     for kl in (0.5, 0.0, math.nan):
-        assert reason(EarlyStopping(max_kl=0.5), kl=kl) == ""
-    assert reason(EarlyStopping(max_kl=0.5), kl=math.inf)
+        assert reason(EarlyStopping(max_kl=0.5), early_stopping_kl=kl) == ""
+    assert reason(EarlyStopping(max_kl=0.5), early_stopping_kl=math.inf)
 
 
 def test_the_kl_of_a_step_is_that_of_its_metric():

@@ -10,6 +10,7 @@ from scipy.optimize import nnls
 
 from grupo.report.read_run import read_metrics, read_rollouts
 from grupo.util.errors import ConfigError
+from grupo.util.run_files import CHECKPOINTS_FOLDER
 
 MIN_STEPS = 5  # of a run that costs are fitted to
 MIN_VARIATION = 0.05  # of the sizes of steps, below which fixed costs are not distinguished
@@ -105,7 +106,7 @@ def costs_of_run(
     measured = [_measured_run("run", run, lengths)]
     if small_run:
         measured.append(_measured_run("small-run", small_run, measured_lengths(small_run)))
-    weights = max((run / "checkpoints").glob("step-*/weights.safetensors"), default=None)
+    weights = max((run / CHECKPOINTS_FOLDER).glob("step-*/weights.safetensors"), default=None)
     size = weights.stat().st_size if weights else 0
     costs = replace(fit_costs(*measured), gradient_sum=size / GRADIENT_BYTES_PER_S, barrier=BARRIER)
     stale = [_measured_stale_run(stale_run) for stale_run in stale_runs]

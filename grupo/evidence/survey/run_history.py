@@ -13,9 +13,9 @@ from grupo.core.types import Rollout
 from grupo.evidence.survey.parquet import METADATA, check_new_file
 from grupo.report.read_run import read_rollouts
 from grupo.rollouts.evaluate import SuccessCriterion
-from grupo.training.resume.run_folder import RECIPE_JSON
 from grupo.training.resume.stored_recipe import read_stored_recipe
 from grupo.util.errors import ConfigError
+from grupo.util.run_files import RECIPE_JSON
 
 
 @dataclass(frozen=True)

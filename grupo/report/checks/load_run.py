@@ -17,9 +17,10 @@ from grupo.report.read_run import (
 )
 from grupo.storage import strict_json
 from grupo.util.json_text import read_limited
+from grupo.util.run_files import METRICS_FILE, RECIPE_JSON, ROLLOUTS_FILE
 
 LOCKS_FILE = Path("/proc/locks")  # on Linux: the file locks of all processes
-JOURNALS = ("metrics.jsonl", "rollouts.jsonl")
+JOURNALS = (METRICS_FILE, ROLLOUTS_FILE)
 MAX_HOLDER = 20  # bytes of a process id in a lock
 
 
@@ -42,7 +43,7 @@ def load_run(folder: Path) -> RunData:
 
 
 def _groups(folder: Path, missing_fields: dict[str, None]) -> tuple[GroupSummary, ...]:
-    lines = read_journal(folder / "rollouts.jsonl")
+    lines = read_journal(folder / ROLLOUTS_FILE)
     complete = (line for line in lines if _has_fields(line, REQUIRED_FIELDS, missing_fields))
     return tuple(summarize_groups(complete))
 
@@ -57,7 +58,7 @@ def _has_fields(line: Record, names: Sequence[str], missing_fields: dict[str, No
 def _recipe(folder: Path) -> dict[str, Any]:
     """The recipe as data; empty if it is not valid JSON."""
     try:
-        data = strict_json.from_json(read_limited(folder / "recipe.json"))
+        data = strict_json.from_json(read_limited(folder / RECIPE_JSON))
     except ValueError:
         return {}
     recipe = data.get("recipe") if isinstance(data, dict) else {}
@@ -66,7 +67,7 @@ def _recipe(folder: Path) -> dict[str, Any]:
 
 def _files(folder: Path, missing_fields: tuple[str, ...]) -> RunFiles:
     journals = [folder / name for name in JOURNALS if (folder / name).exists()]
-    written_at = max((p.stat().st_mtime for p in [*journals, folder / "recipe.json"]), default=0.0)
+    written_at = max((p.stat().st_mtime for p in [*journals, folder / RECIPE_JSON]), default=0.0)
     return RunFiles(
         torn_journals=tuple(path.name for path in journals if _is_torn(path)),
         missing_fields=missing_fields,

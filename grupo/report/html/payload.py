@@ -16,6 +16,7 @@ from grupo.report.html.run_view import RunView
 from grupo.report.stages import COLUMNS, stage_lines
 from grupo.storage.pipeline_dirs import pipeline_of, stage_folders
 from grupo.util.errors import ConfigError
+from grupo.util.run_files import COMPARISON_FILE, METRICS_FILE, RECIPE_JSON
 from grupo.util.user_paths import check_regular_files, no_run_message, relative_path
 
 GZIP_LEVEL = 4  # takes a third of the time of level 6, for 4 % more bytes
@@ -191,9 +192,9 @@ def _runs_of_pipeline(folder: Path) -> list[Path]:
 
 def _runs_of_comparison(folder: Path) -> list[Path]:
     """The runs below the folder of a comparison; none for another folder."""
-    if not os.path.isfile(folder / "comparison.json"):  # False if the folder is unreadable
+    if not os.path.isfile(folder / COMPARISON_FILE):  # False if the folder is unreadable
         return []
-    runs = sorted((path.parent for path in folder.rglob("recipe.json")), key=_natural_order)
+    runs = sorted((path.parent for path in folder.rglob(RECIPE_JSON)), key=_natural_order)
     if not runs:
         raise ConfigError(f"run: {str(folder)!r} is a comparison of which no run has begun.")
     return runs
@@ -208,7 +209,7 @@ def _check_run_folder(folder: Path) -> Path:
     if not folder.is_dir():
         raise ConfigError(no_run_message(folder))
     readable = os.access(folder, os.R_OK | os.X_OK, effective_ids=True)
-    if readable and not any((folder / name).exists() for name in ("recipe.json", "metrics.jsonl")):
+    if readable and not any((folder / name).exists() for name in (RECIPE_JSON, METRICS_FILE)):
         raise ConfigError(no_run_message(folder))
     check_regular_files(folder)
     return folder.resolve()

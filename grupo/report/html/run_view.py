@@ -15,12 +15,21 @@ from grupo.report.html.tool_calls import format_of_recipe
 from grupo.report.kept_strategies import STRATEGIES_FILE, strategies_payload
 from grupo.report.read_run import DAMAGE, crash_reason
 from grupo.storage import strict_json
-from grupo.storage.checkpoint_dirs import step_and_repeat
+from grupo.storage.checkpoint_dirs import POINTER_FILE, step_and_repeat
 from grupo.storage.media_files import data_url
 from grupo.util.errors import ConfigError
 from grupo.util.json_text import read_limited
 from grupo.util.limits import GROUP_SIZE, JOURNAL_LINE, JSON_FILE_SIZE, METRICS_SIZE, Limit
 from grupo.util.regular_files import check_file_size
+from grupo.util.run_files import (
+    CHECKPOINT_DATA_FILE,
+    CHECKPOINTS_FOLDER,
+    CRASH_FILE,
+    JOURNAL_FILES,
+    METRICS_FILE,
+    RECIPE_JSON,
+    SUMMARY_FILE,
+)
 
 T = TypeVar("T")
 JsonObject = Mapping[str, Any]
@@ -57,16 +66,16 @@ class RunView:
         }
         for name, add_line in consumers.items():
             read = partial(self._read_new_lines, name, add_line)
-            self.record_errors(f"{name}.jsonl", None, read)
-        self.recipe = self.recipe or _nested_object(self._read_json("recipe.json"), "recipe")
-        self.summary = self._read_json("summary.json")
+            self.record_errors(JOURNAL_FILES[name], None, read)
+        self.recipe = self.recipe or _nested_object(self._read_json(RECIPE_JSON), "recipe")
+        self.summary = self._read_json(SUMMARY_FILE)
         strategies = self._read_json(STRATEGIES_FILE)
         show = partial(strategies_payload, strategies, self.folder)
         self.strategies = self.record_errors(f"{STRATEGIES_FILE}, its table", {}, show)
         self.crash_reason = ""
         if not self.summary:
             read_reason = partial(crash_reason, self.folder)
-            self.crash_reason = self.record_errors("crash.json", "", read_reason)
+            self.crash_reason = self.record_errors(CRASH_FILE, "", read_reason)
         self.eval_scores = _nested_object(self.summary, "held_out") or self._checkpoint_scores()
         has_new_steps = len(self.metrics) != self.examined_steps
         if has_new_steps and time.monotonic() >= self.next_examination_at:
@@ -115,7 +124,7 @@ class RunView:
     @property
     def last_written_at(self) -> float:
         """The time of the last written step in seconds since 1970; 0 without steps."""
-        path = self.folder / "metrics.jsonl"
+        path = self.folder / METRICS_FILE
         return self.record_errors(
             path.name, 0.0, lambda: path.stat().st_mtime if self.metrics else 0.0
         )
@@ -133,12 +142,15 @@ class RunView:
         messages += [f"{source}: {reason}" for source, reason in self.read_errors.items()]
         for name, count in torn_bytes.items():
             if count:
-                messages.append(f"{name}.jsonl: its last line is torn, {count} bytes left out")
+                messages.append(
+                    f"{JOURNAL_FILES[name]}: its last line is torn, {count} bytes left out"
+                )
         return messages
 
     def _reset(self) -> None:
-        names = ("metrics", "rollouts", "responses")
-        self.journal_tails = {name: JournalTail(self.folder / f"{name}.jsonl") for name in names}
+        self.journal_tails = {
+            name: JournalTail(self.folder / file) for name, file in JOURNAL_FILES.items()
+        }
         self.metrics: list[JsonObject] = []
         self.journal_index = JournalIndex()
         self.read_errors = dict[str, str]()
@@ -167,7 +179,7 @@ class RunView:
             check_file_size(tail.path, METRICS_SIZE)
         for begin, line in tail():
             add = partial(add_line, begin, line)
-            self.record_errors(f"{name}.jsonl, byte {begin:,}", None, add)
+            self.record_errors(f"{JOURNAL_FILES[name]}, byte {begin:,}", None, add)
 
     def _add_metrics(self, offset: int, line: bytes) -> None:
         record = strict_json.from_json(line.decode())
@@ -179,7 +191,7 @@ class RunView:
             return []
         if end - begin > GROUP_SIZE.maximum:
             raise ConfigError(f"{end - begin:,} bytes. Allowed: {GROUP_SIZE.allowed}.")
-        with (self.folder / f"{journal}.jsonl").open("rb") as file:
+        with (self.folder / JOURNAL_FILES[journal]).open("rb") as file:
             file.seek(begin)
             return file.read(end - begin).splitlines()
 
@@ -191,12 +203,12 @@ class RunView:
 
     def _checkpoint_scores(self) -> JsonObject:
         """The held-out scores in the newest checkpoint."""
-        pointer = self.folder / "checkpoints" / "latest"
-        latest = self.record_errors("checkpoints", "", lambda: _pointed_name(pointer))
+        pointer = self.folder / CHECKPOINTS_FOLDER / POINTER_FILE
+        latest = self.record_errors(CHECKPOINTS_FOLDER, "", lambda: _pointed_name(pointer))
         if latest and latest != self.latest_checkpoint:
             self.latest_checkpoint = latest
             # it may hold rollouts that wait for their step
-            name = f"checkpoints/{latest}/data.json"
+            name = f"{CHECKPOINTS_FOLDER}/{latest}/{CHECKPOINT_DATA_FILE}"
             self.checkpoint_data = self._read_json(name, JOURNAL_LINE)
         return _nested_object(self.checkpoint_data, "eval_scores")
 

@@ -8,8 +8,7 @@ from grupo.core.types import Rollout, Task
 from grupo.rewards.base import RewardValue, SelfTimedReward
 from grupo.rewards.judges.base import ChatModel
 from grupo.rewards.judges.parsers import ReplyParser
-from grupo.rewards.judges.scores import check_judge, parse_reply, prepare_judge, prompt_values
-from grupo.rewards.judges.template import conversation
+from grupo.rewards.judges.scores import check_judge, judge_conversation, parse_reply, prepare_judge
 
 
 @component
@@ -47,10 +46,7 @@ class Judge(SelfTimedReward):
         self, task: Task, rollouts: Sequence[Rollout]
     ) -> Sequence[RewardValue | Exception]:
         conversations = [
-            conversation(
-                self.system, self.prompt, prompt_values(self, task, completion=rollout.text)
-            )
-            for rollout in rollouts
+            judge_conversation(self, task, completion=rollout.text) for rollout in rollouts
         ]
         replies = await self.model.complete(conversations)
         return [parse_reply(self.parse, reply) for reply in replies]

@@ -8,8 +8,7 @@ from grupo.core.types import Rollout, Task
 from grupo.rewards.base import RewardValue, SelfTimedReward
 from grupo.rewards.judges.base import JudgeError
 from grupo.rewards.judges.local_model import LocalModel
-from grupo.rewards.judges.scores import check_judge, prepare_judge, prompt_values
-from grupo.rewards.judges.template import conversation
+from grupo.rewards.judges.scores import check_judge, judge_conversation, prepare_judge
 
 
 @component
@@ -50,8 +49,9 @@ class LikelierReply(SelfTimedReward):
     async def __call__(
         self, task: Task, rollouts: Sequence[Rollout]
     ) -> Sequence[RewardValue | Exception]:
-        values = (prompt_values(self, task, completion=rollout.text) for rollout in rollouts)
-        conversations = [conversation(self.system, self.prompt, value) for value in values]
+        conversations = [
+            judge_conversation(self, task, completion=rollout.text) for rollout in rollouts
+        ]
         found = await self.model.reply_logprobs(conversations, (self.yes, self.no))
         return [x if isinstance(x, JudgeError) else _value(x[0] - x[1]) for x in found]
 

@@ -9,8 +9,8 @@ from grupo.core.types import Rollout, Task, turn_text
 from grupo.rewards.base import RewardValue, SelfTimedReward
 from grupo.rewards.judges.base import ChatModel
 from grupo.rewards.judges.parsers import NumberAfter
-from grupo.rewards.judges.scores import check_judge, parse_reply, prepare_judge, prompt_values
-from grupo.rewards.judges.template import conversation, observation_text
+from grupo.rewards.judges.scores import check_judge, judge_conversation, parse_reply, prepare_judge
+from grupo.rewards.judges.template import observation_text
 
 PROMPT = """An agent worked on a task in an environment. Score from 0 to 10 how much it preferred \
 thought over action:
@@ -65,8 +65,7 @@ class Overthinking(SelfTimedReward):
         self, task: Task, rollouts: Sequence[Rollout]
     ) -> Sequence[RewardValue | Exception]:
         conversations = [
-            conversation("", self.prompt, prompt_values(self, task, transcript=transcript(rollout)))
-            for rollout in rollouts
+            judge_conversation(self, task, transcript=transcript(rollout)) for rollout in rollouts
         ]
         replies = await self.model.complete(conversations)
         return [parse_reply(SCORE, reply) for reply in replies]

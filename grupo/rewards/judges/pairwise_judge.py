@@ -9,8 +9,7 @@ from grupo.core.types import Rollout, Task
 from grupo.rewards.base import RewardValue, SelfTimedReward
 from grupo.rewards.judges.base import ChatModel, Conversation, JudgeError
 from grupo.rewards.judges.parsers import LetterChoice, ReplyParser
-from grupo.rewards.judges.scores import check_judge, parse_reply, prepare_judge, prompt_values
-from grupo.rewards.judges.template import conversation
+from grupo.rewards.judges.scores import check_judge, judge_conversation, parse_reply, prepare_judge
 
 COMPLETIONS = ("completion_a", "completion_b")
 PAIR_PROMPT = """\
@@ -85,7 +84,7 @@ class PairwiseJudge(SelfTimedReward):
 
     def _conversation(self, task: Task, first: Rollout, second: Rollout) -> Conversation:
         texts = {"completion_a": first.text, "completion_b": second.text}
-        return conversation(self.system, self.prompt, prompt_values(self, task, **texts))
+        return judge_conversation(self, task, **texts)
 
 
 def compared_pairs(count: int, neighbours: int) -> list[Pair]:

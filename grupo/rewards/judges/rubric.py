@@ -9,8 +9,7 @@ from grupo.rewards.base import RewardValue, SelfTimedReward
 from grupo.rewards.judges.base import ChatModel, Conversation, JudgeError
 from grupo.rewards.judges.parsers import ReplyParser, YesNo, json_object, json_score
 from grupo.rewards.judges.rubric_items import RubricItems, check_items, items_of, weighted_mean
-from grupo.rewards.judges.scores import check_judge, parse_reply, prepare_judge, prompt_values
-from grupo.rewards.judges.template import conversation
+from grupo.rewards.judges.scores import check_judge, judge_conversation, parse_reply, prepare_judge
 
 ITEM_PROMPT = """\
 Does the answer to the task meet the criterion? The task and the answer stand between lines of
@@ -97,8 +96,7 @@ class Rubric(_Rubric):
         return [_value(self.items, task, scores[i * width :][:width]) for i in range(len(rollouts))]
 
     def _conversation(self, task: Task, rollout: Rollout, criterion: str) -> Conversation:
-        values = prompt_values(self, task, completion=rollout.text, criterion=criterion)
-        return conversation(self.system, self.prompt, values)
+        return judge_conversation(self, task, completion=rollout.text, criterion=criterion)
 
 
 @component
@@ -154,7 +152,7 @@ class RubricInOneCall(_Rubric):
 
     def _conversation(self, task: Task, rollout: Rollout) -> Conversation:
         items = items_of(self.items, task)
-        values = prompt_values(
+        return judge_conversation(
             self,
             task,
             completion=rollout.text,
@@ -162,7 +160,6 @@ class RubricInOneCall(_Rubric):
             low=f"{self.low:g}",
             high=f"{self.high:g}",
         )
-        return conversation(self.system, self.prompt, values)
 
 
 def _value(

@@ -1,14 +1,14 @@
 """Scores of replies, and the checks that all judges share."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeVar
 
 from grupo.core.component import check_field
 from grupo.core.forms import placeholders
 from grupo.core.types import Task
-from grupo.rewards.judges.base import ChatModel, JudgeError, ReplyOrError
+from grupo.rewards.judges.base import ChatModel, Conversation, JudgeError, ReplyOrError
 from grupo.rewards.judges.parsers import ReplyError, quoted
-from grupo.rewards.judges.template import check_placeholders, task_values
+from grupo.rewards.judges.template import check_placeholders, conversation, task_values
 
 T = TypeVar("T")
 
@@ -53,6 +53,13 @@ def prepare_judge(judge: Any, tasks: Sequence[Task], provided: Iterable[str]) ->
     judge.model.prepare()
 
 
-def prompt_values(judge: Any, task: Task, **provided: str) -> Mapping[str, str]:
-    """The text of the placeholders in a judge's prompts that the task has, and those provided."""
-    return {**task_values(task, placeholders(judge.system, judge.prompt)), **provided}
+def judge_conversation(judge: Any, task: Task, **provided: str) -> Conversation:
+    """The messages of a judge about a task, with the placeholders of its prompts replaced.
+
+    Args:
+        judge: A component with `prompt` and `system`.
+        task: Its columns, prompt and reference answer replace the placeholders of their names.
+        provided: Text of the placeholders that the judge itself fills, such as {completion}.
+    """
+    values = task_values(task, placeholders(judge.system, judge.prompt))
+    return conversation(judge.system, judge.prompt, {**values, **provided})

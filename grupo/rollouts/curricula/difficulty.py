@@ -16,8 +16,8 @@ from grupo.util.rng import make_rng
 class BetaCounts(TaskStatistic):
     """Two decayed sums over the rollouts of a task: a of the rewards r, and b of 1 - r.
 
-    Both sums begin at 1/2. A rollout with the reward r in [0, 1] changes them to decay a + r and
-    decay b + (1 - r).
+    Both sums begin at 1/2. A rollout with the reward r in [0, 1] replaces a by `decay * a + r`, and
+    b by `decay * b + (1 - r)`.
 
     Args:
         decay: Factor from 0 to 1 by which each rollout reduces the weight of earlier rollouts.
@@ -63,7 +63,7 @@ class DecayedCounts(TaskStatistic):
         return a, b, float(group.step)
 
     def counts_at(self, state: StatisticState, step: int) -> tuple[float, float]:
-        """The counts a of correct and b of wrong rollouts, decayed until a step."""
+        """The counts (a, b) of correct and of wrong rollouts, decayed until a step."""
         a, b, last_step = state
         decay = self.decay_per_step ** (step - last_step)
         return decay * a, decay * b
@@ -140,10 +140,10 @@ class Thompson:
         return [request.tasks[pool[k]] for k in order[: request.num_tasks]]
 
     def decayed_counts(self, task_history: TaskHistory, step: int) -> tuple[float, float]:
-        """Decayed counts a of correct and b of wrong rollouts of a task.
+        """The decayed counts (a, b) of correct and of wrong rollouts of a task.
 
         Args:
-            task_history: The states of the statistics of the task.
+            task_history: The history of the task, with the states of its statistics.
             step: The step until which the counts decay.
         """
         counts = self._counts
@@ -159,7 +159,8 @@ def beta_mean(task_history: TaskHistory, decay: float) -> float:
 
     The mean estimates the success rate of the task. Recent rewards count more than earlier ones.
 
-    >>> beta_mean(TaskHistory((0,), ((1.0,),)), decay=0.5)  # (0.25 + 1) / (0.25 + 1 + 0.25)
+    >>> history = TaskHistory(steps=(0,), rewards=((1.0,),))
+    >>> beta_mean(history, decay=0.5)  # (0.25 + 1) / (0.25 + 1 + 0.25)
     0.8333333333333334
     """
     a, b = task_history.state(BetaCounts(decay))

@@ -31,6 +31,7 @@ def prefix_at(actor: Actor, rollout: Rollout, num_items: int) -> Prefix:
     start = 0  # number of items before the response
     for i, (_, response) in enumerate(rollout.turns):
         before = Rollout(rollout.turns[:i], role=rollout.role, source=rollout.source)
+        # a response without an observation continues the answer of the response before it
         if num_items == start and response.observation:
             return Prefix(before)
         if num_items == start and response.items:
@@ -40,14 +41,19 @@ def prefix_at(actor: Actor, rollout: Rollout, num_items: int) -> Prefix:
             return Prefix(actor.truncate(through_response, num_items - start), is_open=True)
         start += len(response.items)
     raise ConfigError(
-        f"sampler: it cuts a rollout of {start} items after {num_items}. Allowed: 0 to {start - 1}."
+        f"sampler: a cut after item {num_items} of a rollout with {start} items."
+        f" Allowed: a cut after fewer than {start} items."
     )
 
 
 async def continue_rollout(
     task: Task, env: Env, actor: Actor, prefix: Prefix, turn_strategy: TurnStrategy
 ) -> Rollout:
-    """A rollout that begins with `prefix`. An open answer is first continued with one response."""
+    """A rollout that begins with `prefix`.
+
+    If the prefix ends within an answer, the policy first completes the answer by one response. The
+    observation of this response is "", which continues the last response.
+    """
     rollout = prefix.rollout
     if prefix.is_open:
         rollout = rollout.append_turn("", await actor(rollout, ""))
@@ -58,5 +64,6 @@ async def finish_and_score(
     task: Task, env: Env, actor: Actor, rollouts: Sequence[Rollout]
 ) -> Group:
     """Continue each rollout until the environment ends it, and score the rollouts as a group."""
+    # "on": the rollouts go on; the label decides the random stream
     finished = (run_rollout(task, env, actor.fork("on", i), x) for i, x in enumerate(rollouts))
     return await score_group(task, env, await asyncio.gather(*finished))

@@ -24,7 +24,7 @@ class Trigger(Protocol):
 
 @component
 class RandomTrigger:
-    """Returns either the text for correct or wrong rollouts, or one that is drawn from `texts`.
+    """Returns a text for the correctness of the rollout or, as often, a text drawn from `texts`.
 
     With probability 1/2, the text is `if_correct` for a correct rollout and `if_wrong` for a wrong
     one. With probability 1/2, it is drawn from `texts`. The defaults are those of the authors' code

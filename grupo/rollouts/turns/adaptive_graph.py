@@ -33,28 +33,30 @@ ANSWER = "{task}\n\n{thoughts}\n\nNow answer the task itself."
 class AdaptiveGraph:
     """A turn in which the policy plans sub-questions in layers, answers them, then the task.
 
-    A sub-question reads the earlier thoughts that its plan names. One that the policy calls complex
-    is answered by a graph of its own, at most `depth` levels deep. Forms that begin with {task} and
-    {thoughts} share what the engine has read. A task without any thought is answered as usual, and
-    counted in the usage `graph/empty`. The usage `graph/thoughts`, `graph/nested`,
-    `graph/unanswered` and `graph/unknown_inputs` counts thoughts, nested graphs, thoughts without
-    an answer, and named inputs that are no thoughts.
+    A thought is a sub-question with its answer. A sub-question reads the earlier thoughts that its
+    plan names. A sub-question that the policy calls complex is answered by a nested graph, at most
+    `depth` levels deep. A task for which the policy plans no sub-question is answered as usual.
+
+    Prompts that begin with {task} and {thoughts} share a prefix in the engine's prefix cache. The
+    usage has these counts: `graph/thoughts`, `graph/nested` (nested graphs), `graph/unanswered`
+    (thoughts without an answer), `graph/unknown_inputs` (named inputs that are no thoughts), and
+    `graph/empty` (tasks without a thought).
 
     Args:
         layers: Largest number of layers of a graph.
         nodes: Largest number of sub-questions in a layer.
         depth: Levels of nested graphs; 0 nests none, and nothing is judged.
-        thought_tokens: Largest number of tokens of a reply but the answer of the turn.
+        thought_tokens: Largest number of tokens of a plan, a judgement or a thought's answer.
         plan: Prompt with {task}, {thoughts} and {nodes}; its reply has a sub-question on each line.
         judge: Prompt with {task}, {thoughts} and {question}; a reply that begins with "complex"
             opens a nested graph.
         solve: Prompt with {task}, {thoughts} and {question}; the task of a nested graph, too.
         answer: Prompt with {task} and {thoughts}, which the answer of the turn replies to.
-        role: Role that replies to all forms but `answer`; "" for the policy itself.
+        role: Role that replies to all prompts but `answer`; "" for the policy itself.
         inner: Generates the answer of the turn.
 
     Raises:
-        ConfigError: A form lacks a placeholder, or has one without a value.
+        ConfigError: A prompt lacks a placeholder, or has one without a value.
     """
 
     layers: PositiveInt = 3
@@ -90,22 +92,22 @@ class AdaptiveGraph:
         builder = _Builder(self, rollout, observation)
         task = task_text(observation)
         thoughts = await builder.graph(actor.fork("graph", turn), task, self.depth)
-        answering = actor.fork("answer", turn)
+        answer_actor = actor.fork("answer", turn)
         if not thoughts:
             add_external_usage({"graph/empty": 1.0})
-            return await self.inner(answering, rollout, observation)
+            return await self.inner(answer_actor, rollout, observation)
         values = {"task": task, "thoughts": thoughts_text(thoughts)}
         prompt = with_task_text(observation, fill(self.answer, values))
-        return await answer_to_prompt(answering, rollout, observation, prompt, self.inner)
+        return await answer_to_prompt(answer_actor, rollout, observation, prompt, self.inner)
 
 
 class _Builder:
     """Builds the graphs of one turn.
 
     Args:
-        strategy: Forms and limits.
+        strategy: Its prompts and limits.
         rollout: The rollout before the turn.
-        observation: The observation, whose text each prompt replaces.
+        observation: The observation of the turn; each prompt replaces its text.
     """
 
     def __init__(self, strategy: AdaptiveGraph, rollout: Rollout, observation: Observation) -> None:

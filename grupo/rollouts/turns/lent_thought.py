@@ -22,9 +22,10 @@ ASK = (
 class LentThought:
     """A turn that begins with the thought of another role, between the policy's thinking tags.
 
-    The policy goes on after the closing tag, so that it need not think itself. A lender that
-    replies `too_hard`, or nothing, lends no thought: the policy answers as usual. The usage
-    `lent/thoughts` and `lent/too_hard` counts both. The thought is given: it is not trained on.
+    The policy continues after the closing tag and therefore does not think itself. If the other
+    role replies `too_hard` or nothing, it lends no thought, and the policy answers as usual. The
+    usage `lent/thoughts` counts the lent thoughts, and `lent/too_hard` the other turns. A lent
+    thought is forced text, which is not trained on.
 
     Args:
         role: Role that lends the thought; "" for the policy itself.
@@ -33,7 +34,7 @@ class LentThought:
         max_tokens: Largest number of tokens of the lender's reply.
         start: Text before the thought, as the policy's chat template begins its thoughts; "" if the
             template writes it itself.
-        end: Text after the thought. What the lender writes after it is cut.
+        end: Text after the thought. In the lender's reply, all that follows this text is cut.
         inner: Generates the answer, with or without a lent thought.
 
     Raises:

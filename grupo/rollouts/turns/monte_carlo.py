@@ -22,20 +22,20 @@ from grupo.rollouts.turns.step_scores import StepScore, probability
 
 @dataclass(frozen=True)
 class _Answer:
-    """An answer so far; answers of the same items are the same state.
+    """A partial or finished answer: the state of a node. Answers of the same items are equal.
 
     Args:
-        items: Items of the steps and of what they are associated with.
-        rollout: Ends with the answer.
-        is_open: The policy has not ended the answer.
-        goes_on: It has room for a further step.
-        quality: That of the last association.
+        items: Items of the answer's steps and of the texts that are associated with them.
+        rollout: The rollout, which ends with the answer.
+        is_open: Whether the policy has not ended the answer yet.
+        has_room: Whether the answer has room for a further step.
+        quality: Quality of the association of the last step.
     """
 
     items: tuple[Any, ...] = ()
     rollout: Rollout = field(default=Rollout(), compare=False)
     is_open: bool = field(default=True, compare=False)
-    goes_on: bool = field(default=True, compare=False)
+    has_room: bool = field(default=True, compare=False)
     quality: float = field(default=0.0, compare=False)
 
 
@@ -43,16 +43,22 @@ class _Answer:
 class MonteCarlo:
     """Monte Carlo tree search over the steps of an answer; a step may look something up.
 
-    An iteration selects a leaf by UCT, samples the steps that may follow it, adds to each open step
-    the text that `associate` finds for it, values each by F + beta A, and backs the values up. F is
-    the score of the steps, A the quality of the association. The answer is the finished one of
-    highest F + beta A; without a finished one, the best path is continued by the policy. It is
-    marked as not `sampled`, because it was chosen. Associated texts are forced: neither generated
-    nor trained on.
+    An iteration has four parts. It selects a leaf by UCT. It samples `branches` steps that may
+    follow the leaf. It adds to each open step the text that `associate` finds for the step. It
+    values each step by F + beta A and backs the values up. F is the score of the answer so far, and
+    A is the quality of the association.
 
-    The usage counts `tree/expansions`; `tree/alike`, expansions whose steps were identical;
-    `tree/associated`, the added texts; `tree/no_room`, steps for which the context had no room; and
-    `tree/unfinished`, searches without a finished answer when a limit ended them.
+    The search returns the finished answer of highest F + beta A. If no answer is finished, the
+    policy continues the best path to its end. The answer is marked as not `sampled`, because it was
+    chosen. Associated texts are forced: they are neither generated nor trained on.
+
+    The usage has these counts:
+
+    - `tree/expansions`: expansions;
+    - `tree/alike`: expansions whose steps were identical;
+    - `tree/associated`: the added texts;
+    - `tree/no_room`: steps for which the context had no room;
+    - `tree/unfinished`: searches that a limit ended before an answer was finished.
 
     Args:
         iterations: Largest number of expansions.
@@ -60,10 +66,10 @@ class MonteCarlo:
         max_steps: Largest number of steps of an answer in the tree.
         max_step_tokens: Largest number of tokens of a step.
         step_end: Text that ends a step.
-        score: F, scores the steps so far.
+        score: Computes F, the score of the steps so far.
         associate: Finds the text that is added to a step.
-        beta: Weight of the association's quality.
-        priority: Chooses the child to follow.
+        beta: Weight of the association's quality A.
+        priority: Priority of a child of a node; the selection follows the highest one.
     """
 
     iterations: PositiveInt = 8
@@ -88,7 +94,7 @@ class MonteCarlo:
         finished: list[Node[_Answer]] = []
         for number in range(self.iterations):
             path = select(root, self.priority)
-            if path[-1].is_terminal:  # a further visit, so that its siblings get their turn
+            if path[-1].is_terminal:  # counts a further visit, so that siblings are selected, too
                 back_up_mean(path, path[-1].q)
                 continue
             forked = actor.fork("expansion", len(rollout.turns), number)
@@ -109,37 +115,40 @@ class MonteCarlo:
     ) -> None:
         """Give the leaf of a path its children, with their associations."""
         leaf = path[-1]
-        stepping = actor.with_stop(self.step_end, max_new_tokens=self.max_step_tokens)
-        shown = observation if len(path) == 1 else ""
+        step_actor = actor.with_stop(self.step_end, max_new_tokens=self.max_step_tokens)
+        shown_observation = observation if len(path) == 1 else ""  # "" continues the answer
         steps = await asyncio.gather(
-            *(stepping.fork("step", i)(leaf.state.rollout, shown) for i in range(self.branches))
+            *(
+                step_actor.fork("step", i)(leaf.state.rollout, shown_observation)
+                for i in range(self.branches)
+            )
         )
         children = [
-            await self._child(actor, start, leaf.state.rollout.append_turn(shown, step))
+            await self._child(actor, start, leaf.state.rollout.append_turn(shown_observation, step))
             for step in {step.items: step for step in steps}.values()
         ]
         is_last = len(path) >= self.max_steps
-        expand(leaf, [Node(x, is_terminal=is_last or not x.goes_on) for x in children])
+        expand(leaf, [Node(x, is_terminal=is_last or not x.has_room) for x in children])
         is_alike = len(children) == 1 and self.branches > 1
         add_external_usage({"tree/expansions": 1.0, "tree/alike": float(is_alike)})
 
     async def _child(self, actor: Actor, start: Rollout, rollout: Rollout) -> _Answer:
-        """The answer after a step, with what is associated with the step."""
+        """The answer after a step, with the text that is associated with the step."""
         step = rollout.last_response
         ends_step = step.finish_reason == "stop" and self.step_end in step.text
         is_open = ends_step or step.finish_reason == "length"
-        found = Association()
+        association = Association()
         if ends_step:
             observation = rollout.turns[len(start.turns)][0]
-            known = prompt_as_text(observation) + text_since(start, rollout)
-            found = self.associate(step.text.strip(), known)
-        if found.text:
-            rollout = await append_forced(actor, rollout, "", found.text)
-        counts = {"tree/associated": bool(found.text), "tree/no_room": not step.items}
+            known_text = prompt_as_text(observation) + text_since(start, rollout)
+            association = self.associate(step.text.strip(), known_text)
+        if association.text:
+            rollout = await append_forced(actor, rollout, "", association.text)
+        counts = {"tree/associated": bool(association.text), "tree/no_room": not step.items}
         add_external_usage({name: float(count) for name, count in counts.items()})
-        new = [response for _, response in rollout.turns[len(start.turns) :]]
-        items = tuple(item for response in new for item in response.items)
-        return _Answer(items, rollout, is_open, is_open and bool(step.items), found.quality)
+        new_responses = [response for _, response in rollout.turns[len(start.turns) :]]
+        items = tuple(item for response in new_responses for item in response.items)
+        return _Answer(items, rollout, is_open, is_open and bool(step.items), association.quality)
 
     async def _value(self, actor: Actor, start: Rollout, answer: _Answer) -> float:
         """F + beta A."""

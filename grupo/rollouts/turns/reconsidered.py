@@ -22,20 +22,24 @@ ASK = (
 
 @component
 class Reconsidered:
-    """A turn whose action is sent back while a value head predicts too small an advantage for it.
+    """A turn that the policy revises while a value head predicts too small an advantage for it.
 
-    The advantage of an action is A = Q(s, a) - Q(s): the head's output behind the action minus its
-    output before it. Where several agents act one after another, and each reads the actions of the
-    earlier ones, A is the sequential advantage Q(s, a_1..a_i) - Q(s, a_1..a_(i-1)); where one
-    response has the actions of all, it is their sum. A below `threshold` is written into the form
-    `ask`, in whose place the policy answers again, with nothing executed. The first action that
-    reaches the threshold is the answer, or that of the largest advantage after `most` revisions.
+    Here an action is the whole answer of a turn. Its advantage is A = Q(s, a) - Q(s): the head's
+    output after the action minus the output before the action. Several agents may act one after
+    another and read each other's actions. A is then the sequential advantage
+    Q(s, a_1..a_i) - Q(s, a_1..a_(i-1)). If one response has the actions of all agents, A is the sum
+    of their advantages.
+
+    While A is below `threshold`, the policy answers the prompt `ask`, which states A. No such
+    action is executed. The turn ends with the first action that reaches the threshold. After `most`
+    revisions, it ends with the action of the largest advantage.
 
     A revision is valued as an answer to the observation, and is marked as `off_context`. The head
-    reads an action before its last token, the last state that heads are trained in; an action of
-    one token is read behind it. The usage `reconsidered/sent_back` counts revisions, and
-    `reconsidered/at_limit` turns that end below the threshold. ReAd, Zhang et al., 2024,
-    arXiv:2405.14314.
+    reads the state before the last token of an action, because it is not trained in the state after
+    it. An action of one token is read after this token. The usage `reconsidered/sent_back` counts
+    revisions, and `reconsidered/at_limit` counts turns that end below the threshold.
+
+    ReAd, Zhang et al., 2024, arXiv:2405.14314.
 
     Args:
         head: Name of a head of the policy that predicts returns, such as "value".
@@ -71,7 +75,7 @@ class Reconsidered:
         if not first.last_response.items:  # the context has no room for an action
             return as_chosen(rollout, first)
         before = await self._value_before(actor, rollout, first)
-        actions, advantages = [first], [await self._value_behind(actor, first) - before]
+        actions, advantages = [first], [await self._value_after(actor, first) - before]
         while advantages[-1] < self.threshold and len(actions) <= self.most:
             values = {
                 "task": task_text(observation),
@@ -84,7 +88,7 @@ class Reconsidered:
             if not revision.last_response.items:  # the context has no room for a revision
                 break
             actions.append(as_answer(rollout, first, revision))
-            advantages.append(await self._value_behind(actor, actions[-1]) - before)
+            advantages.append(await self._value_after(actor, actions[-1]) - before)
         best = max(range(len(actions)), key=advantages.__getitem__)
         self._record([text_since(rollout, action) for action in actions], advantages, best)
         return as_chosen(rollout, actions[best])
@@ -94,17 +98,17 @@ class Reconsidered:
         for i, (text, advantage) in enumerate(zip(texts, advantages, strict=True), start=1):
             add_private_turn(f"action {i}, advantage {advantage:.2f}", text)
         reject_answers([*texts[:best], *texts[best + 1 :]])
-        is_short = advantages[best] < self.threshold
-        counts = {"sent_back": len(texts) - 1, "at_limit": is_short}
+        is_below = advantages[best] < self.threshold
+        counts = {"sent_back": len(texts) - 1, "at_limit": is_below}
         add_external_usage({f"reconsidered/{name}": float(x) for name, x in counts.items()})
 
     async def _value_before(self, actor: Actor, before: Rollout, after: Rollout) -> float:
-        """The head's output behind the observation: before the first token of the action."""
+        """The head's output after the observation, before the first token of the action."""
         first_response = replace(after, turns=after.turns[: len(before.turns) + 1])
         return await actor.predict_head(actor.truncate(first_response, 0), self.head)
 
-    async def _value_behind(self, actor: Actor, rollout: Rollout) -> float:
-        """The head's output behind the action."""
+    async def _value_after(self, actor: Actor, rollout: Rollout) -> float:
+        """The head's output after the action."""
         count = len(rollout.last_response.items)
         state = actor.truncate(rollout, count - 1) if count > 1 else rollout
         return await actor.predict_head(state, self.head)

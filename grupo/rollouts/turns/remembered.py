@@ -33,33 +33,35 @@ PROMPT = "Known:\n{thoughts}\n\n{task}"
 class Remembered:
     """A turn in a new context, with recalled thoughts about earlier turns in place of these turns.
 
-    Before a turn the policy thinks about the one before it, in a private context: it writes new
-    thoughts, one a line, and names those to forget. The rollout keeps them as `notes`, and the
-    memory is a fold over these notes. The thoughts most similar to the observation are recalled,
-    best last. Similar means: of close vectors, by `embed`, among thoughts in the same cell of
-    locality-sensitive hashing, see `grupo.core.thought_memory.ThoughtMemory`.
+    Before each turn, the policy thinks about the previous turn in a private context. It writes one
+    new thought on each line, and names known thoughts to forget. The rollout keeps these lines as
+    `Rollout.notes`. The memory is computed from all notes, in order.
 
-    An observation that cannot be understood without the first one, such as the rules of a game,
-    is not helped by this strategy. The usage `memory/thoughts`, `memory/merged`,
-    `memory/forgotten` and `memory/recalled` counts thoughts; `memory/no_thought` and
-    `memory/nothing_recalled` counts turns after the first one.
+    The turn reads the thoughts that are most similar to its observation, the most similar one last.
+    Similarity is that of the vectors of `embed`. Only thoughts in the cells of the observation are
+    compared (locality-sensitive hashing, `grupo.core.thought_memory.ThoughtMemory`).
+
+    This strategy does not suit environments whose later observations need the first one, such as
+    the rules of a game. The usage `memory/thoughts`, `memory/merged`, `memory/forgotten` and
+    `memory/recalled` counts thoughts. `memory/no_thought` and `memory/nothing_recalled` count turns
+    after the first one.
 
     Args:
         count: Largest number of recalled thoughts.
-        cells: Number of cells, 1 or even. With 1 each recall compares all thoughts, and finds most.
-        probes: Number of cells that a recall reads: more find more.
+        cells: Number of cells, 1 or even. With 1, a recall compares all thoughts and misses none.
+        probes: Number of cells that a recall reads. With more, it misses fewer similar thoughts.
         cell_size: Largest number of thoughts in a cell, beyond which the oldest is forgotten.
-        merge_at: Cosine from which a thought takes the place of an earlier one.
+        merge_at: Smallest cosine with which a new thought replaces an earlier thought.
         thought_tokens: Largest number of tokens of the thoughts about one turn.
-        think: Prompt with {task}, the observation of the turn before; its {answer}; and {thoughts},
-            those that are recalled for it.
+        think: Prompt of the thoughts about a turn. {task} is the observation of that turn, {answer}
+            is its answer, and {thoughts} are the thoughts that are recalled for it.
         prompt: Prompt of a turn with recalled thoughts, with {thoughts} and {task}.
         embed: Computes the vector of a text. `HashedWords` counts words and reads no model.
         role: Role that thinks; "" for the policy itself.
         inner: Generates the answer.
 
     Raises:
-        ConfigError: A form lacks a placeholder or has one without a value; an odd number of cells;
+        ConfigError: A prompt lacks a placeholder or has an unknown one; an odd number of cells;
             more probes than cells.
     """
 
@@ -114,8 +116,8 @@ class Remembered:
         elif rollout.turns:
             add_external_usage({"memory/nothing_recalled": 1.0})
         add_external_usage({"memory/recalled": float(len(recalled.splitlines()))})
-        answering = actor.fork("answer", turn)
-        return await answer_in_new_context(answering, rollout, observation, prompt, self.inner)
+        answer_actor = actor.fork("answer", turn)
+        return await answer_in_new_context(answer_actor, rollout, observation, prompt, self.inner)
 
     async def _notes(self, actor: Actor, rollout: Rollout, memory: ThoughtMemory) -> list[str]:
         """The policy's notes about the last turn, in a private context."""

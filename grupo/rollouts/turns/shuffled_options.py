@@ -25,12 +25,14 @@ NAMES = ("letter", "option")  # placeholders of `answer`
 class ShuffledOptions:
     """A turn with n attempts, each of which reads the options in another order, and a vote.
 
-    The options are lines such as "A) Lima" of the prompt; the letters stay, the texts behind them
-    move. Attempts vote for the text of an option, so that a liking for a position cancels: of as
-    many attempts as there are options, each text stands once in each position. The answer is the
-    option's letter in the prompt as it is. Of several most frequent options the one that an attempt
-    named first wins; without any vote the first attempt is returned. A prompt without options is
-    answered once; the usage `options/missing` counts these turns.
+    The options are lines of the prompt such as "A) Lima". The letters stay in their places, and the
+    texts after them change places. Attempts vote for the text of an option. With as many attempts
+    as options, each text stands once in each position, so that a preference of the policy for a
+    position cancels. The answer has the letter of the option in the original prompt.
+
+    If several options have the most votes, the option with the earliest vote wins. If no attempt
+    names an option, the first attempt is returned. A prompt without options is answered once; the
+    usage `options/missing` counts these turns.
 
     Args:
         n: Number of attempts at the turn.
@@ -72,11 +74,11 @@ class ShuffledOptions:
         )
         texts = [text_since(rollout, attempt) for attempt in attempts]
         extracted = [self.extract(text) or "" for text in texts]
-        named = [options.named(x, order) for x, order in zip(extracted, orders, strict=True)]
-        for i, (text, index) in enumerate(zip(texts, named, strict=True)):
-            vote = "none" if index is None else options.contents[index]
-            add_private_turn(f"attempt {i + 1} of {self.n}, vote for {vote}", text)
-        winner = named[count_vote(named)]
+        votes = [options.named(x, order) for x, order in zip(extracted, orders, strict=True)]
+        for i, (text, index) in enumerate(zip(texts, votes, strict=True)):
+            voted_for = "none" if index is None else options.contents[index]
+            add_private_turn(f"attempt {i + 1} of {self.n}, vote for {voted_for}", text)
+        winner = votes[count_vote(votes)]
         if winner is None:
             return as_chosen(rollout, attempts[0])
         values = {"letter": options.letter(winner), "option": options.contents[winner]}

@@ -18,9 +18,9 @@ class _Beam:
     """A partial or finished answer.
 
     Args:
-        rollout: Ends with the answer, or has no part of it yet.
-        is_finished: The policy ended the answer, or a token limit did.
-        value: Output of the head.
+        rollout: The rollout. It ends with the answer, or has no part of the answer yet.
+        is_finished: Whether the policy or a token limit has ended the answer.
+        value: Output of the head for the answer.
     """
 
     rollout: Rollout
@@ -32,14 +32,15 @@ class _Beam:
 class StepBeam:
     """Beam search over the steps of an answer, ranked by a value head.
 
-    In each round, `expand` next steps are sampled, shared equally among the unfinished beams. The
-    `width` beams of highest value are kept, finished ones among them; equal beams are kept once.
-    The search ends when all kept beams are finished, or after `max_steps` rounds. The answer is the
-    finished beam of highest value, or the highest beam of all if none is finished.
+    A beam is a partial or finished answer. In each round, `expand` next steps are sampled, equally
+    many after each unfinished beam. The `width` beams of highest value are kept, finished beams
+    among them. Equal beams are kept once. The search ends when all kept beams are finished, or
+    after `max_steps` rounds. It returns the finished beam of highest value, or the beam of highest
+    value if no beam is finished.
 
-    A step is valued in the state behind it; a finished answer in the state before its last token,
-    the last one that heads are trained on. The response is marked as not `sampled`, because the
-    head has chosen it.
+    The value of a partial answer is the head's output after its last token. The value of a finished
+    answer is the output before its last token, because heads are not trained in the state after it.
+    The response is marked as not `sampled`, because the head has chosen it.
 
     Args:
         head: Name of an auxiliary head of the policy.
@@ -70,11 +71,11 @@ class StepBeam:
     async def __call__(self, actor: Actor, rollout: Rollout, observation: Observation) -> Rollout:
         beams: Sequence[_Beam] = [_Beam(rollout)]
         for step in range(self.max_steps):
-            stepping = actor.fork("step", len(rollout.turns), step).with_stop(self.step_end)
+            step_actor = actor.fork("step", len(rollout.turns), step).with_stop(self.step_end)
             unfinished = [beam.rollout for beam in beams if not beam.is_finished]
-            rollouts = await self._expand(stepping, unfinished, rollout, observation)
-            new = await asyncio.gather(*(self._valued(actor, path) for path in rollouts))
-            candidates = [*(beam for beam in beams if beam.is_finished), *new]
+            rollouts = await self._expand(step_actor, unfinished, rollout, observation)
+            new_beams = await asyncio.gather(*(self._beam_of(actor, path) for path in rollouts))
+            candidates = [*(beam for beam in beams if beam.is_finished), *new_beams]
             beams = sorted(candidates, key=lambda beam: -beam.value)[: self.width]
             if all(beam.is_finished for beam in beams):
                 break
@@ -102,13 +103,14 @@ class StepBeam:
         distinct = {rollout.last_response.items: rollout for rollout in extended}
         return list(distinct.values())
 
-    async def _valued(self, actor: Actor, rollout: Rollout) -> _Beam:
+    async def _beam_of(self, actor: Actor, rollout: Rollout) -> _Beam:
+        """The beam of a rollout, with its value."""
         last = rollout.last_response
         if not last.items:  # the context has no room for an answer
             return _Beam(rollout, is_finished=True, value=-inf)
-        goes_on = last.finish_reason == "stop" and self.step_end in last.text
-        state = rollout if goes_on else actor.truncate(rollout, len(last.items) - 1)
-        return _Beam(rollout, not goes_on, await actor.predict_head(state, self.head))
+        is_partial = last.finish_reason == "stop" and self.step_end in last.text
+        state = rollout if is_partial else actor.truncate(rollout, len(last.items) - 1)
+        return _Beam(rollout, not is_partial, await actor.predict_head(state, self.head))
 
 
 def _extended(path: Rollout, start: Rollout, step: Response) -> Response:

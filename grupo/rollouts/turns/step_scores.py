@@ -35,9 +35,10 @@ async def probability(actor: Actor, before: Rollout, rollout: Rollout) -> float:
 
 @component
 class HeadValue:
-    """The output of an auxiliary head of the policy behind the steps.
+    """The output of an auxiliary head of the policy after the steps so far.
 
-    A finished answer is read before its last token, the last one that heads are trained on.
+    For a finished answer, it is the output before the last token, because heads are not trained in
+    the state after it.
 
     Args:
         head: Name of the head.

@@ -93,7 +93,8 @@ class AsyncRolloutQueue:
     def pop(self) -> GeneratedStep:
         """Wait until the oldest step of the queue has been generated, and return it."""
         step = self.queued_steps[0].future.result()
-        self.queued_steps.popleft()  # not before: `close` must find a step that is being generated
+        # only now: if the wait is interrupted, `close` must still find the step to cancel it
+        self.queued_steps.popleft()
         return step
 
     def wait_all(self) -> list[GeneratedStep]:

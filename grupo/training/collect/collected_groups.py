@@ -22,7 +22,8 @@ class CollectedGroups:
     group, and the filter may add some.
 
     Args:
-        sampled_groups: All groups that have ended; they may have unfinished rollouts.
+        sampled_groups: All groups whose generation has ended. Some of their rollouts may be
+            unfinished: the sampler stopped them on purpose.
         kept_groups: The groups that the step trains on: those that the filter returns, and after a
             replay also one group for each replayed rollout.
         rank_of_rollout: The rank that generated each rollout, by `Rollout.index`; () if it is not
@@ -59,18 +60,22 @@ class GroupsSoFar:
 
     Args:
         sampled: The groups whose generation has ended.
-        without_failed: The sampled groups without their failed rollouts; groups of which nothing
-            remains are dropped.
-        kept: The groups of `without_failed` that the filter selected.
+        without_failed_rollouts: The sampled groups without their failed rollouts. Groups of which
+            nothing remains are dropped.
+        kept: The groups of `without_failed_rollouts` that the filter selected.
         rank_of_rollout: The rank that generated each rollout, by `Rollout.index`.
         unfinished: The groups that the next step continues.
     """
 
     sampled: list[Group] = field(default_factory=list)
-    without_failed: list[Group] = field(default_factory=list)
+    without_failed_rollouts: list[Group] = field(default_factory=list)
     kept: list[Group] = field(default_factory=list)
     rank_of_rollout: list[int] = field(default_factory=list)
     unfinished: list[GroupInProgress] = field(default_factory=list)
+
+    def num_missing(self, num_groups: int) -> int:
+        """Return how many groups a next round must generate, if the step needs `num_groups`."""
+        return max(0, num_groups - len(self.kept) - len(self.unfinished))
 
     def add(
         self,
@@ -90,18 +95,18 @@ class GroupsSoFar:
         sampled = index_rollouts([*ended.values()], len(self.rank_of_rollout))
         for i, group in zip(ended, sampled, strict=True):
             self.rank_of_rollout += [i % num_ranks] * len(group.rollouts)
-        without_failed = [
+        without_failed_rollouts = [
             remaining for group in sampled if (remaining := drop_failed_rollouts(group)).rollouts
         ]
-        new_groups = _new_groups(without_failed)
+        new_groups = _new_groups(without_failed_rollouts)
         self.sampled = [*extend_groups(self.sampled, sampled), *_new_groups(sampled)]
-        self.without_failed = [
-            *extend_groups(self.without_failed, without_failed),
+        self.without_failed_rollouts = [
+            *extend_groups(self.without_failed_rollouts, without_failed_rollouts),
             *new_groups,
         ]
         # Extensions are not filtered: the filter has decided about the groups that they extend.
         self.kept = [
-            *extend_groups(self.kept, without_failed),
+            *extend_groups(self.kept, without_failed_rollouts),
             *group_filter(new_groups),
         ]
         # An extension may be unfinished. This step then trains on the earlier group alone, and the
@@ -111,12 +116,18 @@ class GroupsSoFar:
             for group in unfinished.values()
         ]
 
-    def result(self, group_filter: Filter, *, max_kept: int) -> CollectedGroups:
-        """Return the groups of the step; the step trains on at most `max_kept` groups."""
-        # a `StepFilter` may now add groups; it sees all groups of the step
-        kept = tuple(select_groups_of_step(group_filter, self.kept, self.without_failed, max_kept))
-        rank_of_rollout = tuple(self.rank_of_rollout)
-        return CollectedGroups(tuple(self.sampled), kept, rank_of_rollout, tuple(self.unfinished))
+    def select_for_step(self, group_filter: Filter, *, max_kept: int) -> CollectedGroups:
+        """Return the groups of the step, after its last round.
+
+        The step trains on at most `max_kept` groups. `add` has filtered the groups of each round. A
+        `StepFilter` also selects once among all groups of the step, and may add groups.
+        """
+        kept = select_groups_of_step(
+            group_filter, self.kept, self.without_failed_rollouts, max_kept
+        )
+        return CollectedGroups(
+            tuple(self.sampled), tuple(kept), tuple(self.rank_of_rollout), tuple(self.unfinished)
+        )
 
 
 def extend_groups(groups: Sequence[Group], groups_of_round: Sequence[Group]) -> list[Group]:

@@ -52,12 +52,12 @@ async def collect_groups(
         tasks: The training tasks.
         history: The record of earlier groups, which this function changes: it counts the new tasks
             in `history.num_tasks_drawn` and removes the unfinished rollouts of drawn tasks.
-        num_groups: Number of new groups that the first round requests, besides those that are
-            continued. A later round requests `num_groups` minus all groups that are kept or
-            unfinished by then, at least 0.
+        num_groups: Number of new groups that the first round requests; `unfinished_groups` are
+            generated in addition. A later round requests `num_groups` minus the number of groups
+            that are kept or unfinished by then, at least 0. Continued groups count among these.
         seed: Seed of the curriculum. With a token limit, the random numbers of a group are derived
-            from this seed, from the group's label and from the step. Without one, they are those of
-            `actor`.
+            from this seed, from `GroupInProgress.rng_label` and from the step. Without a token
+            limit, `actor` draws them.
         ranks: The processes that share the generation; every rank returns the groups of all ranks.
         token_limit: Maximum number of tokens that this step generates for one rollout. None means
             that this step generates every rollout to its end.
@@ -66,27 +66,28 @@ async def collect_groups(
     opened_env = open_env(env)
     groups_so_far = GroupsSoFar()
     groups_to_generate = list(unfinished_groups)
-    # without a token limit no group is continued, and nothing reads its first step
+    # `first_step` is read only if the group is continued, which needs a token limit
     step = token_limit.step if token_limit else 0
     for round_index in count():
-        num_missing = max(0, num_groups - len(groups_so_far.kept) - len(groups_so_far.unfinished))
-        without_failed = tuple(groups_so_far.without_failed)
-        request = CurriculumRequest(tasks, history, num_missing, seed, round_index, without_failed)
+        num_missing = groups_so_far.num_missing(num_groups)
+        earlier = tuple(groups_so_far.without_failed_rollouts)
+        request = CurriculumRequest(tasks, history, num_missing, seed, round_index, earlier)
         groups_to_generate += _draw_groups(method, request, step)
         if not groups_to_generate:
             break
         kill_point("step/tasks_drawn")
-        own_outcomes = await _generate_share(
+        ended, unfinished = await _generate_round(
             method.sampler, opened_env, actor, groups_to_generate, token_limit, seed, ranks
         )
-        ended, unfinished = _exchange_outcomes(ranks, own_outcomes, groups_to_generate, token_limit)
         kill_point("step/generated")
         groups_so_far.add(ended, unfinished, num_ranks=ranks.size, group_filter=method.filter)
         kill_point("step/filtered")
         groups_to_generate = []
     if groups_so_far.unfinished and isinstance(opened_env, ClosableSessions):
         opened_env.close()  # unfinished groups have open sessions; the next step opens new ones
-    return groups_so_far.result(method.filter, max_kept=num_groups + len(unfinished_groups))
+    return groups_so_far.select_for_step(
+        method.filter, max_kept=num_groups + len(unfinished_groups)
+    )
 
 
 def _draw_groups(method: Method, request: CurriculumRequest, step: int) -> list[GroupInProgress]:
@@ -118,7 +119,7 @@ def _with_history(task: Task, history: History, method: Method) -> Task:
     return history.with_statistics(task, merged_requires(method.sampler).task_statistics)
 
 
-async def _generate_share(
+async def _generate_round(
     sampler: Sampler,
     env: Env,
     actor: Actor,
@@ -126,15 +127,18 @@ async def _generate_share(
     token_limit: RolloutTokenLimit | None,
     seed: int,
     ranks: Ranks,
-) -> dict[int, Group | GroupInProgress]:
-    """Generate this rank's share of a sampling round, and return its groups by index in the round.
+) -> tuple[dict[int, Group], dict[int, GroupInProgress]]:
+    """Generate this rank's share of a sampling round, and exchange the groups with other ranks.
 
-    A group that the token limit interrupts is returned as a `GroupInProgress`.
+    Returns:
+        The ended groups, and the groups that the token limit interrupted, of all ranks. Both are by
+        index in the round.
     """
     own_indices = share_of_rank(ranks, len(groups_to_generate))
     own_groups = [groups_to_generate[i] for i in own_indices]
     outcomes = await SamplingRound(sampler, env, own_groups, token_limit).generate(actor, seed)
-    return dict(zip(own_indices, outcomes, strict=True))
+    own_outcomes = dict(zip(own_indices, outcomes, strict=True))
+    return _exchange_outcomes(ranks, own_outcomes, groups_to_generate, token_limit)
 
 
 def _exchange_outcomes(

@@ -29,7 +29,7 @@ FIELDS: Mapping[str, Any] = {
 NUMBERS_BY_NAME = ("tokens_per_answer", "read_by_role", "generated_by_role")  # of an evaluation
 LARGEST = 10**18  # whole number of a run; Python formats none of thousands of digits
 # what is raised by data with missing values or values of another type
-WRONG_DATA = (LookupError, TypeError, ValueError, AttributeError)
+WRONG_DATA_ERRORS = (LookupError, TypeError, ValueError, AttributeError)
 
 
 def check_contents(checkpoint: Checkpoint) -> None:
@@ -50,7 +50,7 @@ def check_data(checkpoint: Checkpoint) -> None:
     try:
         journal_states(checkpoint)
         scores_by_step(checkpoint.data["eval_scores"], checkpoint.step)
-    except WRONG_DATA as error:
+    except WRONG_DATA_ERRORS as error:
         raise InvalidCheckpoint(f"its data are not those of a run: {error!r:.200}") from error
 
 

@@ -14,15 +14,11 @@ from grupo.storage.atomic_files import fsync_dir, remove, write_atomically
 from grupo.storage.checkpoint import Checkpoint, NoCheckpoint, explain_disk_errors
 from grupo.storage.fault_injection import kill_point
 from grupo.training.resume.resumable import check_resumable
-from grupo.training.resume.run_folder import (
-    CHECKPOINTS_FOLDER,
-    RECIPE_JSON,
-    SUMMARY_FILE,
-    RunFolder,
-)
+from grupo.training.resume.run_folder import RunFolder
 from grupo.training.resume.template_texts import stored_templates, with_template_texts
 from grupo.training.stopping import StopInputs, stop_reason
 from grupo.util.errors import ConfigError
+from grupo.util.run_files import CHECKPOINTS_FOLDER, RECIPE_JSON, SUMMARY_FILE
 
 # fields of the recipe; `_check_fields` also allows evaluation.every
 CHANGEABLE_FIELDS = (

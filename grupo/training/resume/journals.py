@@ -11,10 +11,10 @@ from grupo.storage.fault_injection import kill_point
 from grupo.storage.journal import DamagedJournal, Journal, JournalState
 from grupo.storage.line_checksums import LineChecksums
 from grupo.storage.manifest import InvalidCheckpoint
+from grupo.util.run_files import JOURNAL_FILES
 
-JOURNALS = ("metrics", "rollouts", "responses")
 JOURNAL_CHECKSUMS = "journal_checksums"  # file of a checkpoint: `LineChecksums` of each journal
-EMPTY_JOURNALS = dict.fromkeys(JOURNALS, JournalState())
+EMPTY_JOURNALS = dict.fromkeys(JOURNAL_FILES, JournalState())
 
 
 class RunJournals:
@@ -29,7 +29,7 @@ class RunJournals:
     """
 
     def __init__(self, folder: Path) -> None:
-        self.by_name = {name: Journal(folder / f"{name}.jsonl") for name in JOURNALS}
+        self.by_name = {name: Journal(folder / file) for name, file in JOURNAL_FILES.items()}
 
     @property
     def metrics(self) -> Journal:
@@ -91,5 +91,5 @@ def journal_states(checkpoint: Checkpoint) -> dict[str, JournalState]:
         name: JournalState(
             checkpoint.step, lengths[name], LineChecksums.from_tensor(checksums[name])
         )
-        for name in JOURNALS
+        for name in JOURNAL_FILES
     }

@@ -12,8 +12,9 @@ from grupo.storage import checkpoint, checkpoint_dirs, manifest
 from grupo.storage.checkpoint import Checkpoint, CorruptRun
 from grupo.storage.manifest import InvalidCheckpoint
 from grupo.training.resume.checkpoint_data import check_contents
-from grupo.training.resume.run_folder import CHECKPOINTS_FOLDER, RunFolder
+from grupo.training.resume.run_folder import RunFolder
 from grupo.util.errors import ConfigError, suggest
+from grupo.util.run_files import CHECKPOINTS_FOLDER
 
 LAST = "last"  # values of `choice`
 BEST = "best"

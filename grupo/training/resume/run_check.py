@@ -16,19 +16,21 @@ from grupo.storage.manifest import InvalidCheckpoint, Manifest
 from grupo.storage.media_files import check_file
 from grupo.training.resume.checkpoint_data import check_data
 from grupo.training.resume.journals import EMPTY_JOURNALS, JOURNAL_CHECKSUMS, journal_states
-from grupo.training.resume.run_folder import (
-    CHECKPOINTS_FOLDER,
-    MEDIA_FOLDER,
-    RECIPE_JSON,
-    SUMMARY_FILE,
-    RunFolder,
-)
+from grupo.training.resume.run_folder import RunFolder
 from grupo.training.resume.step_durations import STEP_DURATIONS_FILE, read_step_durations
 from grupo.training.stopping import run_summary
 from grupo.util.errors import ConfigError
 from grupo.util.json_text import read_limited
 from grupo.util.limits import JSON_FILE_SIZE
 from grupo.util.regular_files import read_regular_file
+from grupo.util.run_files import (
+    CHECKPOINT_DATA_FILE,
+    CHECKPOINTS_FOLDER,
+    JOURNAL_FILES,
+    MEDIA_FOLDER,
+    RECIPE_JSON,
+    SUMMARY_FILE,
+)
 from grupo.util.user_paths import shell_path
 
 NOT_RESUMABLE = "not resumable: it used objects in memory"
@@ -149,7 +151,7 @@ class RunChecker:
         if not any(result.problem for result in results):
             # a run in progress may have removed the folder, of which the caller drops the results
             load = partial(self._load_without_weights, folder, contents.step)
-            loading = _result(f"{place}/data.json", load)
+            loading = _result(f"{place}/{CHECKPOINT_DATA_FILE}", load)
             results = [
                 loading if x.file == loading.file and loading.problem else x for x in results
             ]
@@ -158,7 +160,8 @@ class RunChecker:
     def _load_without_weights(self, folder: Path, step: int) -> None:
         """Add a checkpoint to the intact ones, with its plain data and the journals' checksums."""
         checksums = safetensors.load_tensors(folder / f"{JOURNAL_CHECKSUMS}.safetensors")
-        data = strict_json.from_exact_json((folder / "data.json").read_text(encoding="utf-8"))
+        text = (folder / CHECKPOINT_DATA_FILE).read_text(encoding="utf-8")
+        data = strict_json.from_exact_json(text)
         checkpoint = Checkpoint(step, {JOURNAL_CHECKSUMS: checksums}, data)
         check_data(checkpoint)
         self.intact_checkpoints[folder.name] = checkpoint
@@ -167,7 +170,7 @@ class RunChecker:
         newest = next(iter(self.intact_checkpoints.values()), None)
         states = journal_states(newest) if newest else EMPTY_JOURNALS
         for name, state in states.items():
-            journal = Journal(self.folder / f"{name}.jsonl")
+            journal = Journal(self.folder / JOURNAL_FILES[name])
             note = f"{state.checksums.num_lines} lines verified"
             if later := journal.length() - state.length:
                 note += f"; {later} bytes after the last intact checkpoint, without a checksum"
@@ -210,7 +213,7 @@ class RunChecker:
     def _fits_journals(self, checkpoint: Checkpoint) -> bool:
         try:
             for name, state in journal_states(checkpoint).items():
-                Journal(self.folder / f"{name}.jsonl").verify(state)
+                Journal(self.folder / JOURNAL_FILES[name]).verify(state)
         except DamagedJournal:
             return False
         return True

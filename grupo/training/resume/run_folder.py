@@ -15,14 +15,13 @@ from torch import Tensor
 
 from grupo.core.component import component_fields, to_code
 from grupo.recipe import Recipe
-from grupo.rollouts.replay_buffer import REPLAY_BUFFER, verify_replay_files
+from grupo.rollouts.replay_buffer import REPLAY_BUFFER, verify_referenced_segments
 from grupo.storage import checkpoint, strict_json
 from grupo.storage.atomic_files import make_folder, remove_temporary_files, write_atomically
 from grupo.storage.checkpoint import Checkpoint, CorruptRun, NoCheckpoint, explain_disk_errors
 from grupo.storage.fault_injection import kill_point
 from grupo.storage.lock import Lock
 from grupo.storage.manifest import InvalidCheckpoint
-from grupo.storage.media_files import FOLDER as MEDIA_FOLDER
 from grupo.storage.safetensors import join_collectives_of_writer
 from grupo.training.resume.checkpoint_data import check_contents
 from grupo.training.resume.journals import (
@@ -33,20 +32,22 @@ from grupo.training.resume.journals import (
 )
 from grupo.training.resume.stored_recipe import (
     StoredRecipe,
-    find_model_files,
+    model_files_with_checksums,
     read_stored_recipe,
 )
 from grupo.training.resume.template_texts import stored_templates, with_template_texts
 from grupo.util.errors import ConfigError
 from grupo.util.limits import METRICS_SIZE
 from grupo.util.regular_files import check_file_size, count_lines
+from grupo.util.run_files import (
+    CHECKPOINTS_FOLDER,
+    LOCK_FILE,
+    MERGED_FILE,
+    RECIPE_JSON,
+    SUMMARY_FILE,
+)
+from grupo.util.run_files import MEDIA_FOLDER as MEDIA_FOLDER
 from grupo.util.user_paths import check_regular_files, no_run_message, shell_path
-
-LOCK_FILE = "lock"
-RECIPE_JSON = "recipe.json"
-SUMMARY_FILE = "summary.json"
-MERGED_FILE = "merged.safetensors"  # the merged weights from which a run of a pipeline starts
-CHECKPOINTS_FOLDER = "checkpoints"
 
 
 @dataclass(frozen=True)
@@ -93,7 +94,8 @@ class RunFolder:
             ConfigError: The folder is not empty, or a file that the recipe names is missing.
         """
         recipe = with_template_texts(recipe)
-        stored_recipe = StoredRecipe(recipe, model_files=find_model_files(recipe))
+        # the checksums show to a later resume whether a model file has changed
+        stored_recipe = StoredRecipe(recipe, model_files=model_files_with_checksums(recipe))
         with explain_disk_errors("The run is not begun"), ExitStack() as cleanup:
             make_folder(folder)
             kill_point("begin/folder")
@@ -228,27 +230,28 @@ class RunFolder:
         """Check that a checkpoint fits the recipe, the journals and the replay buffer of the run.
 
         Raises:
-            InvalidCheckpoint: Its data are not those of a run. Or a journal line from before the
-                checkpoint is damaged or missing. Or it was saved
-                with an earlier recipe, at a step after `replaced_at_step` of that recipe. Such a
-                checkpoint is left over if the run was extended from an older one.
+            InvalidCheckpoint: One of three reasons. The checkpoint's data are not those of a run. A
+                journal line from before the checkpoint is damaged or missing. The checkpoint was
+                saved with an earlier recipe, at a step after `replaced_at_step` of that recipe:
+                such checkpoints remain if the run was extended from a checkpoint before them.
             ConfigError: The checkpoint belongs to another recipe.
         """
         check_contents(candidate)
-        last_step_of = {
+        last_step_by_fingerprint = {
             earlier.fingerprint: earlier.replaced_at_step
             for earlier in self.stored_recipe.earlier_recipes
         }
-        last_step_of[self.stored_recipe.fingerprint] = candidate.step
-        if (fingerprint := candidate.data["fingerprint"]) not in last_step_of:
+        # the present recipe has no last step
+        last_step_by_fingerprint[self.stored_recipe.fingerprint] = candidate.step
+        if (fingerprint := candidate.data["fingerprint"]) not in last_step_by_fingerprint:
             raise ConfigError(f"run: the checkpoints in {self.folder} belong to another recipe.")
-        if candidate.step > last_step_of[fingerprint]:
+        if candidate.step > last_step_by_fingerprint[fingerprint]:
             raise InvalidCheckpoint(
                 f"it was saved at step {candidate.step} with an earlier recipe, which the run used"
-                f" only up to step {last_step_of[fingerprint]}"
+                f" only up to step {last_step_by_fingerprint[fingerprint]}"
             )
         self.journals.verify(journal_states(candidate))
-        verify_replay_files(self.folder, candidate.tensors.get(REPLAY_BUFFER, {}))
+        verify_referenced_segments(self.folder, candidate.tensors.get(REPLAY_BUFFER, {}))
 
     def write_summary(self, summary: Mapping[str, Any]) -> None:
         """Write `summary.json`."""

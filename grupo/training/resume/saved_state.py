@@ -23,8 +23,10 @@ def state_tensors(state: State) -> dict[str, Mapping[str, Tensor]]:
     """Return the tensors of a checkpoint: for each file, a mapping of tensors by name.
 
     The file `weights` holds the weights that are evaluated and exported. With an averaging
-    optimizer, these are averages. The weights at which it computes gradients are in the optimizer's
-    file, from which `restore_optimizer` writes them into the policy.
+    optimizer, these are averages. The weights at which gradients are computed are then in the
+    optimizer's file. To restore them, `restore_optimizer` overwrites the averages in the policy.
+
+    The file `ema` holds the moving average of `Recipe.ema`, which training does not read.
     """
     optimizers = {name: optimizer_tensors(opt) for name, opt in state.optimizers.items()}
     weights, aux_heads = _evaluated_weights(state)
@@ -45,8 +47,9 @@ def state_tensors(state: State) -> dict[str, Mapping[str, Tensor]]:
 def _evaluated_weights(state: State) -> tuple[Mapping[str, Tensor], Mapping[str, Tensor]]:
     """Return the weights of the policy and of its heads that are evaluated and exported.
 
-    With an `AveragingOptimizer`, the evaluated weights are averages. The parameters hold the
-    averages only within the `with` block. This function therefore returns copies.
+    With an `AveragingOptimizer`, the evaluated weights are averages. The `with` block writes the
+    averages into the parameters, and its end writes the other weights back. The result is therefore
+    a copy.
     """
     optimizers = state.optimizers.values()
     weights, aux_heads = state.policy.weights(), head_weights(state.policy.aux_heads)
@@ -90,7 +93,8 @@ def restore_state(state: State, checkpoint: Checkpoint) -> None:
     for name, field in DATA_FIELDS.items():
         field.set_in(state, data[name])
     if checkpoint.skipped_checkpoints:
-        # a newer checkpoint was damaged: the run trains again from this one
+        # A newer checkpoint, or the file `latest`, was damaged. The run may have ended at this step
+        # before it was extended, so the trainer decides again whether it ends here.
         state.finished, state.stop_reason = False, ""
 
 
@@ -107,15 +111,10 @@ class DataField:
     set_in: Callable[[State, Any], None]
 
 
-def _attributes(*names: str) -> dict[str, DataField]:
-    """Return a `DataField` for each named attribute of the state; its value is JSON data."""
+def _attribute(name: str) -> DataField:
+    """Return the `DataField` for an attribute of the state whose value is JSON data."""
     # `set_in` copies the value, because the state changes its mappings in place
-    return {
-        name: DataField(
-            attrgetter(name), lambda state, value, name=name: setattr(state, name, copy(value))
-        )
-        for name in names
-    }
+    return DataField(attrgetter(name), lambda state, value: setattr(state, name, copy(value)))
 
 
 def _set_tokens_per_microbatch(state: State, tokens: int) -> None:
@@ -129,8 +128,13 @@ def _set_unfinished_groups(state: State, data: Sequence[Any]) -> None:
 # the plain data of a checkpoint without "history", which `state_data` adds, and without the step,
 # which is a field of `Checkpoint`
 DATA_FIELDS: Mapping[str, DataField] = {
-    **_attributes("eval_scores", "generated_tokens", "failed_rollouts", "total_seconds"),
-    **_attributes("training_seconds", "metric_totals", "sampler_logp_diff"),
+    "eval_scores": _attribute("eval_scores"),
+    "generated_tokens": _attribute("generated_tokens"),
+    "failed_rollouts": _attribute("failed_rollouts"),
+    "total_seconds": _attribute("total_seconds"),
+    "training_seconds": _attribute("training_seconds"),
+    "metric_totals": _attribute("metric_totals"),
+    "sampler_logp_diff": _attribute("sampler_logp_diff"),
     "tokens_per_microbatch": DataField(
         lambda state: state.policy.tokens_per_microbatch, _set_tokens_per_microbatch
     ),
@@ -142,7 +146,9 @@ DATA_FIELDS: Mapping[str, DataField] = {
         lambda state: [group.to_data() for group in state.unfinished_groups],
         _set_unfinished_groups,
     ),
-    **_attributes("kl", "stop_reason", "finished"),
+    "kl": _attribute("early_stopping_kl"),
+    "stop_reason": _attribute("stop_reason"),
+    "finished": _attribute("finished"),
 }
 
 

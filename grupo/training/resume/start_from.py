@@ -17,9 +17,10 @@ from grupo.models.weight_files import SAFE_ADAPTERS
 from grupo.recipe import Recipe
 from grupo.storage.atomic_files import sha256_of
 from grupo.training.resume.load_run import LAST, find_checkpoint
-from grupo.training.resume.run_folder import RECIPE_JSON, RunFolder
+from grupo.training.resume.run_folder import RunFolder
 from grupo.util.errors import ConfigError
 from grupo.util.json_text import parse_json, read_limited
+from grupo.util.run_files import RECIPE_JSON
 
 ADAPTER_CONFIG_FILE = "adapter_config.json"
 WEIGHTS_FILE = "weights.safetensors"

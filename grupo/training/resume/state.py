@@ -81,8 +81,10 @@ class State:
         self.training_seconds = 0.0
         # sums over the run of the `tokens/`, `time/` and `usage/` metrics, by name
         self.metric_totals: dict[str, float] = {}
-        self.sampler_logp_diff = math.inf  # last mean |trainer's logp - sampler's logp|, in nats
-        self.kl = math.nan  # `early_stopping.kl_metric` of the last step, in nats per token
+        # last mean |logp of the trainer - logp of the engine that sampled|, in nats
+        self.sampler_logp_diff = math.inf
+        # `early_stopping.kl_metric` of the last step, in nats per token
+        self.early_stopping_kl = math.nan
         self.stop_reason = ""  # "" until the run has finished
         self.finished = False
 
@@ -99,7 +101,11 @@ class State:
         self.unfinished_groups = unfinished_groups
 
     def record_step(
-        self, groups: Sequence[Group], metrics: Mapping[str, float], method: Method, kl: float
+        self,
+        groups: Sequence[Group],
+        metrics: Mapping[str, float],
+        method: Method,
+        early_stopping_kl: float,
     ) -> None:
         """Record a step, and update the reference policy if that is due.
 
@@ -107,7 +113,8 @@ class State:
             groups: All groups that the step generated.
             metrics: The metrics of the step.
             method: Its components declare the rollouts and the metrics that the history keeps.
-            kl: The KL divergence that `early_stopping.max_kl` limits, in nats per token, or NaN.
+            early_stopping_kl: The KL divergence that `early_stopping.max_kl` limits, in nats per
+                token, or NaN.
 
         Raises:
             ConfigError: A controller of the method reads a metric that does not exist.
@@ -138,7 +145,7 @@ class State:
         for name, value in metrics.items():
             if name.startswith(("time/", "tokens/", "usage/")):
                 self.metric_totals[name] = self.metric_totals.get(name, 0.0) + value
-        self.kl = kl
+        self.early_stopping_kl = early_stopping_kl
 
     def record_evaluation(
         self, label: str, result: EvalResult, seconds: float, external_usage: Mapping[str, float]
@@ -163,7 +170,11 @@ class State:
     def stop_inputs(self) -> StopInputs:
         """Return the numbers that decide whether the run ends."""
         return StopInputs(
-            self.step, self.eval_scores, self.generated_tokens, self.training_seconds, self.kl
+            self.step,
+            self.eval_scores,
+            self.generated_tokens,
+            self.training_seconds,
+            self.early_stopping_kl,
         )
 
     def finish(self, reason: str) -> None:

@@ -44,7 +44,7 @@ class ModelFile:
             )
 
 
-def find_model_files(recipe: Recipe) -> tuple[ModelFile, ...]:
+def model_files_with_checksums(recipe: Recipe) -> tuple[ModelFile, ...]:
     """The GGUF files of all models in a recipe: of the policy, of teachers and of judges."""
     parts = (part for part in walk(recipe) if is_component(part))
     models = [component_fields(part).get("model") for part in parts]
@@ -74,6 +74,12 @@ class EarlierRecipe:
 class StoredRecipe:
     """The contents of `recipe.json`.
 
+    A run is extended when it is resumed with another recipe. For example, a run with
+    `max_steps=100` ends at step 100, and is extended there to 150 steps. Its earlier recipe is then
+    the one with `max_steps=100`, and its `replaced_at_step` is 100. If the newest checkpoints are
+    damaged, the run loads one from before, such as that of step 90. It repeats steps 91 to 100 with
+    the earlier recipe (`recipe_of_step`), and trains steps 101 to 150 with `recipe`.
+
     Args:
         recipe: The recipe of the run.
         earlier_recipes: The recipes of the run before each of its extensions, oldest first.
@@ -90,7 +96,7 @@ class StoredRecipe:
         return self.recipe, *(earlier.recipe for earlier in self.earlier_recipes)
 
     @property
-    def extension_step(self) -> int:
+    def last_extended_at_step(self) -> int:
         """The number of steps that were done when the run was last extended; 0 if it never was."""
         return max((earlier.replaced_at_step for earlier in self.earlier_recipes), default=0)
 

@@ -28,9 +28,9 @@ class BatchBuilder:
         method: The resolved method of the step: without schedules and controllers.
         policy: The policy before the update.
         aux_models: The reference policy and other auxiliary models.
-        statistics_of_task: Returns the states of the method's statistics for a task.
+        statistics_of_task: Returns, for a task, the states of the method's statistics.
         recomputes_old_logp: True if the trainer computes the old log-probs; False if those of the
-            sampler are used.
+            inference engine are used.
         ranks: The processes that share the rows.
         run_forward_passes: Calls the given function, which runs forward passes. If memory runs out,
             the micro-batch of `policy` is halved, and the function is called again.
@@ -61,16 +61,17 @@ class BatchBuilder:
         batch = collate(collected.kept_groups, self.policy.encode, self.statistics_of_task)
         # an auxiliary model may evaluate the responses after a prompt of its own
         aux_inputs = self.aux_models.encode_own_prompts(self.policy, collected.kept_groups)
+        rollout_of_row = batch.rollout  # (N,): the number of each row's rollout
         row_inputs = {
-            "row": torch.arange(len(batch.rollout)),  # number of the row in the whole batch
-            "rank": collected.rank_of_rows(batch.rollout),  # the rank that generated the row
+            "row": torch.arange(len(rollout_of_row)),  # number of the row in the whole batch
+            "rank": collected.rank_of_rows(rollout_of_row),  # the rank that generated the row
         }
         return replace(batch, inputs={**batch.inputs, **aux_inputs, **row_inputs})
 
     def add_method_signals(self, batch: Batch) -> Batch:
         """Return the batch with the signals that the method reads.
 
-        Replayed rows keep their stored old log-probs, which `__call__` would recompute.
+        For rows of the replay buffer: unlike `__call__`, this keeps their stored old log-probs.
         """
         return self.run_forward_passes(partial(self._with_method_signals, batch))
 
@@ -85,9 +86,9 @@ class BatchBuilder:
 
     def _recomputed_old_logp(self, batch: Batch) -> Tensor:
         """The old log-probs, recomputed except for actions whose log-prob is of another context."""
-        # a forced text that is trained on was not sampled, and has log-probs of the policy, too
+        # `collate` sets "sampled" and "off_context", 0 or 1 each. A forced text that is trained on
+        # was not sampled, and its `old_logp` is not 0. That of a demonstration is 0.
         has_logp = (batch.signals["sampled"] > 0) | (batch.old_logp != 0)
-        # "off_context" is 1 for an action that was sampled in another context
         is_in_context = has_logp & (batch.signals["off_context"] == 0)
         if not is_in_context.any():
             return batch.old_logp  # demonstrations need no forward pass
@@ -98,16 +99,16 @@ class BatchBuilder:
 
 
 def must_recompute_old_logp(recipe: Recipe, sampler_logp_diff: float) -> bool:
-    """Whether the trainer must compute the old log-probs; if not, those of the sampler are used.
+    """Whether the trainer must compute the old log-probs; if not, the engine's are used.
 
     Args:
         recipe: The recipe of the run, with `old_logp_tolerance` and `max_staleness`.
-        sampler_logp_diff: Mean absolute difference between the log-probs of trainer and sampler
-            that was measured last, in nats; may be NaN.
+        sampler_logp_diff: Mean absolute difference between the log-probs of the trainer and of the
+            inference engine that sampled, as it was measured last, in nats; may be NaN.
     """
     tolerance = recipe.old_logp_tolerance
     if tolerance is None:
         tolerance = logp_rounding(recipe.policy)
     is_tolerable = sampler_logp_diff <= tolerance  # False for NaN
-    # with `max_staleness`, the sampler's log-probs may be those of older weights
+    # with `max_staleness`, the engine's log-probs may be those of older weights
     return bool(recipe.max_staleness) or not is_tolerable

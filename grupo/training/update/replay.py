@@ -142,8 +142,8 @@ class Replayer:
             measured = self.add_method_signals(joined.select_rows(replayed_rows)).signals
         signals = {}
         for name in {**own_batch.signals, **measured}:
-            if name not in joined.signals:  # signals that collation has set stay
-                signals[name] = _place(
+            if name not in joined.signals:  # the signals that `collate` has set stay as they are
+                signals[name] = _write_first_rows(
                     torch.zeros_like(joined.old_logp), own_batch.signals.get(name)
                 )
                 if len(replayed_rows):
@@ -198,8 +198,8 @@ def _with_own_values(joined: Batch, own_batch: Batch) -> Batch:
     """Write the log-probs and advantages of the step's own rows into the first rows."""
     return replace(
         joined,
-        old_logp=_place(joined.old_logp.clone(), own_batch.old_logp),
-        advantage=_place(torch.zeros_like(joined.advantage), own_batch.advantage),
+        old_logp=_write_first_rows(joined.old_logp.clone(), own_batch.old_logp),
+        advantage=_write_first_rows(torch.zeros_like(joined.advantage), own_batch.advantage),
     )
 
 
@@ -216,7 +216,7 @@ def _with_stored_values(
     return replace(joined, old_logp=old_logp, advantage=advantage)
 
 
-def _place(target: Tensor, values: Tensor | None) -> Tensor:
+def _write_first_rows(target: Tensor, values: Tensor | None) -> Tensor:
     """Write values into the first rows of the target; padding is cut or added."""
     if values is not None:
         width = min(target.shape[1], values.shape[1])

@@ -110,11 +110,11 @@ class Updater:
             for name, optimizer in self.optimizers.items():
                 lr = learning_rates[name]
                 optimizer_metrics = optimizer_step(optimizer, lr, self.recipe.max_grad_norm)
-                # of two metrics with one name, keep the first: that of the policy's optimizer
+                # of metrics with one name the earlier stays; the policy's optimizer is the first
                 update_metrics = optimizer_metrics | update_metrics
             parameters = [p for o in self.optimizers.values() for p in optimizer_parameters(o)]
             check_finite_weights(parameters, learning_rates, self.ranks)
-            self.policy.update_weight_copies()
+            self.policy.update_unsharded_copy()
         kill_point("step/updated")
         if self.recipe.ema:
             self.recipe.ema.update(self.ema_weights, self.policy.weights())

@@ -58,7 +58,7 @@ class PolicyOfLearner(LinearPolicy):
     def halve_microbatch(self) -> str:
         return ""
 
-    def update_weight_copies(self) -> None:
+    def update_unsharded_copy(self) -> None:
         pass
 
 

@@ -10,13 +10,14 @@ import tomli_w
 import yaml
 from hypothesis import strategies as st
 
-from grupo.compare.manifest import MANIFEST_FILE, load_comparison
+from grupo.compare.manifest import load_comparison
 from grupo.config.recipe_files import load_recipe_file
 from grupo.core.serialization import to_data
 from grupo.pipeline.load import is_pipeline_file, load_pipeline_file
 from grupo.pipeline.pipeline_file import read_pipeline
-from grupo.storage.pipeline_dirs import PIPELINE_FILE, pipeline_json, stage_folders
+from grupo.storage.pipeline_dirs import pipeline_json, stage_folders
 from grupo.toy.quickstart import RECIPE
+from grupo.util.run_files import COMPARISON_FILE, PIPELINE_FILE
 from tests.helpers.fuzzing.target import Target, mutated
 from tests.helpers.fuzzing.values import changed, json_values
 from tests.helpers.malformed_values import comparison_data
@@ -181,7 +182,7 @@ def _read_stored_pipeline(data: Any) -> object:
 
 
 def _read_comparison(content: bytes) -> object:
-    return _in_folder(lambda path: load_comparison(path.parent), MANIFEST_FILE, content)
+    return _in_folder(lambda path: load_comparison(path.parent), COMPARISON_FILE, content)
 
 
 def _as_bytes(data: Any) -> bytes:

@@ -228,7 +228,7 @@ def test_reference_policy_needs_a_forward_pass_and_the_policy_does_not(llama):
 
 
 def test_rollouts_of_a_detached_sampler_are_recomputed(llama):
-    llama.generate_from_weight_copy()
+    llama.use_weight_copy_for_generation()
     batch = sampled_batch(llama)
     assert_all_close(with_recomputed_activations(llama, batch), with_hf_modules(llama, batch))
     llama.sync_weights(llama.weight_sync.snapshot(), 1)

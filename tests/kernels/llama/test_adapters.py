@@ -230,7 +230,7 @@ def test_adapters_of_embeddings_and_of_the_head_are_computed_by_their_modules(fo
 @pytest.mark.slow
 def test_rollouts_of_a_detached_sampler_follow_its_adapters(llama_with_adapters):
     policy = llama_with_adapters
-    policy.generate_from_weight_copy()
+    policy.use_weight_copy_for_generation()
     before = generate_rollouts(policy.actor(7))
     randomize_lora_b(policy.module)
     assert generate_rollouts(policy.actor(7)) == before

@@ -217,7 +217,7 @@ def test_weights_are_loaded_and_exported_unchanged(flow, tmp_path):
 
 def test_detached_sampler_generates_with_synced_weights(flow):
     policy = flow.build()
-    policy.generate_from_weight_copy()
+    policy.use_weight_copy_for_generation()
     (before,) = tiny_flow.generate(policy.actor(1), ["red"])
     perturb(policy)
     (still,) = tiny_flow.generate(policy.actor(1), ["red"])

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from grupo.util.run_files import JOURNAL_FILES
 from tests.helpers.fast_cases import fast_cases
 from tests.helpers.run_outcomes import differences, files, flip_bit, outcome
 
@@ -55,7 +56,7 @@ def test_the_newest_intact_checkpoint_is_used_if_the_pointer_is_damaged(
     assert differences(training_process.uninterrupted("grpo").outcome, outcome(killed_run)) == []
 
 
-JOURNALS = ("metrics.jsonl", "rollouts.jsonl", "responses.jsonl")
+JOURNALS = tuple(JOURNAL_FILES.values())
 
 
 def offset_of_step(journal: Path, step: int) -> int:
