@@ -152,9 +152,10 @@ class ChatTokenizer:
         return partial(decode_shown, self.tokenizer, dropped_tokens(self.tokenizer))
 
     def _tokenize(self, text: str, *, starts_text: bool) -> tuple[int, ...]:
-        if self.context_length is not None:
-            check_fits(self.tokenizer, text, self.context_length)
-        return self._cached_tokens(text, starts_text)
+        with rust_errors(f"prompt: {text[:80]!r} has no tokens of this tokenizer"):
+            if self.context_length is not None:
+                check_fits(self.tokenizer, text, self.context_length)
+            return self._cached_tokens(text, starts_text)
 
     def _tokenize_messages(self, text: str, messages: Sequence[Message]) -> tuple[int, ...]:
         """Tokens of the rendered text of messages."""
@@ -166,8 +167,7 @@ class ChatTokenizer:
 
         @lru_cache(maxsize=1 << 12)  # of this object: it ends with the tokenizer
         def tokenize(text: str, starts_text: bool) -> tuple[int, ...]:
-            with rust_errors(f"prompt: {text[:80]!r} has no tokens of this tokenizer"):
-                return tuple(self.tokenizer(text, add_special_tokens=starts_text)["input_ids"])
+            return tuple(self.tokenizer(text, add_special_tokens=starts_text)["input_ids"])
 
         return tokenize
 
