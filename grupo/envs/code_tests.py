@@ -38,6 +38,9 @@ _value = eval({call!r}, _names)
 print("\\n" + {marker!r} + repr(_value))
 """
 
+# of a value, beyond four times the expected one: a megabyte of literals takes 480 MiB to parse
+MAX_VALUE_CHARS = 1 << 16
+
 
 def last_code_block(text: str) -> str | None:
     r"""The program in the last block of Python code, or the whole text if it has no block.
@@ -88,16 +91,13 @@ class CallCase:
         marker = secrets.token_hex(8)
         output = sandbox.run(WITH_CALL.format(program=program, call=self.call, marker=marker))
         _, found, shown = output.rpartition(f"\n{marker}")
+        if not found or len(shown) > MAX_VALUE_CHARS + 4 * len(repr(self.value)):
+            return False
         try:
-            value = ast.literal_eval(shown) if found else NO_VALUE
+            value = ast.literal_eval(shown)
         except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
             return False
-        if value is NO_VALUE:
-            return False
         return bool(value) == self.value if self.is_truth else _same(value, self.value)
-
-
-NO_VALUE = object()
 
 
 @component

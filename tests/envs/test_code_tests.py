@@ -126,6 +126,13 @@ def test_assertions_in_the_process_of_the_program_are_no_grader(sandbox, cheat):
     assert "(ended with" not in output
 
 
+def test_a_value_much_longer_than_the_expected_one_is_not_parsed(sandbox):
+    programs = [f"def f(): return [1] * {length}" for length in (100, 100_000)]
+    assert score(["assert f()"], *programs) == [1.0, 0.0]
+    expected = ", ".join("1" * 100_000)  # 300,000 characters
+    assert score([f"assert f() == [{expected}]"], programs[1]) == [1.0]
+
+
 def test_texts_without_a_program_pass_nothing():
     for text in ("<think>```python\nprint(3)\n```", "```python\nprint(3)", "#" * 100_001):
         assert CodeTests(SANDBOX).score_text(task(SUMS), text) == 0.0

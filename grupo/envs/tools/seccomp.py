@@ -47,7 +47,7 @@ def bpf_filter() -> bytes:
         for name in sorted(ALLOWED):
             _add_rule(context, Condition(name, ()))
         for name in sorted(frozenset().union(*DENIED.values())):
-            _add_rule(context, Condition(name, (), is_allowed=False))
+            _add_rule(context, Condition(name, (), error=errno.EPERM))
         for condition in CONDITIONS:
             _add_rule(context, condition)
         with tempfile.TemporaryFile() as file:
@@ -77,17 +77,17 @@ def oci_profile(*more_allowed: str) -> dict[str, Any]:
         "defaultAction": "SCMP_ACT_ERRNO",
         "defaultErrnoRet": errno.ENOSYS,
         "syscalls": [
-            _oci_rule(sorted({*ALLOWED, *more_allowed}), is_allowed=True),
-            _oci_rule(denied, is_allowed=False),
+            _oci_rule(sorted({*ALLOWED, *more_allowed})),
+            _oci_rule(denied, errno.EPERM),
             *map(_oci_condition, CONDITIONS),
         ],
     }
 
 
-def _oci_rule(names: list[str], is_allowed: bool) -> dict[str, Any]:
-    if is_allowed:
+def _oci_rule(names: list[str], error: int | None = None) -> dict[str, Any]:
+    if error is None:
         return {"names": names, "action": "SCMP_ACT_ALLOW"}
-    return {"names": names, "action": "SCMP_ACT_ERRNO", "errnoRet": errno.EPERM}
+    return {"names": names, "action": "SCMP_ACT_ERRNO", "errnoRet": error}
 
 
 def _oci_condition(condition: Condition) -> dict[str, Any]:
@@ -95,7 +95,7 @@ def _oci_condition(condition: Condition) -> dict[str, Any]:
         {"index": index, "value": mask, "valueTwo": value, "op": "SCMP_CMP_MASKED_EQ"}
         for index, mask, value in condition.arguments
     ]
-    return {**_oci_rule([condition.syscall], condition.is_allowed), "args": comparisons}
+    return {**_oci_rule([condition.syscall], condition.error), "args": comparisons}
 
 
 def _add_rule(context: int, condition: Condition) -> None:
@@ -107,7 +107,7 @@ def _add_rule(context: int, condition: Condition) -> None:
         ArgumentComparison(index, CMP_MASKED_EQ, mask, value)
         for index, mask, value in condition.arguments
     ]
-    action = ACT_ALLOW if condition.is_allowed else ACT_ERRNO | errno.EPERM
+    action = ACT_ALLOW if condition.error is None else ACT_ERRNO | condition.error
     array = (ArgumentComparison * len(comparisons))(*comparisons)
     result = _libseccomp().seccomp_rule_add_array(context, action, number, len(array), array)
     _check_result(result, condition.syscall)

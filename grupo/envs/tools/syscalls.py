@@ -3,11 +3,12 @@
 The basis is the allow list of Docker's default profile (moby/profiles, tag seccomp/v0.2.3, file
 seccomp/default.json, May 2026): the calls that it allows a container without capabilities, on every
 architecture. The list is divided into three parts. `DENIED` has the calls that one Python program
-does not need, which return EPERM. `CONDITIONS` has the calls that depend on their arguments.
-`ALLOWED` has all others. A call that is in none of the three returns ENOSYS, such as a call that a
-future kernel adds.
+does not need, which return EPERM. `CONDITIONS` has the calls that depend on their arguments, and
+those that succeed without effect. `ALLOWED` has all others. A call that is in none of the three
+returns ENOSYS, such as a call that a future kernel adds.
 """
 
+import errno
 from typing import NamedTuple
 
 
@@ -17,12 +18,12 @@ class Condition(NamedTuple):
     Args:
         syscall: Name of the call.
         arguments: (index of the argument, mask, value), all of which must hold.
-        is_allowed: Whether the call is made; otherwise it returns EPERM.
+        error: The errno that the call returns instead of being made; 0 is success without effect.
     """
 
     syscall: str
     arguments: tuple[tuple[int, int, int], ...]
-    is_allowed: bool = True
+    error: int | None = None
 
 
 def _names(text: str) -> frozenset[str]:
@@ -32,7 +33,7 @@ def _names(text: str) -> frozenset[str]:
 ALLOWED = _names("""
     access cachestat chdir chmod chown chown32 close close_range copy_file_range creat dup dup2 dup3
     faccessat faccessat2 fadvise64 fadvise64_64 fallocate fchdir fchmod fchmodat fchmodat2 fchown
-    fchown32 fchownat fcntl fcntl64 fdatasync fgetxattr flistxattr flock fremovexattr fsetxattr
+    fchown32 fchownat fdatasync fgetxattr flistxattr fremovexattr fsetxattr
     fstat fstat64 fstatat64 fstatfs fstatfs64 fsync ftruncate ftruncate64 futimesat getcwd getdents
     getdents64 getxattr getxattrat lchown lchown32 lgetxattr link linkat listxattr listxattrat
     llistxattr _llseek lremovexattr lseek lsetxattr lstat lstat64 mkdir mkdirat newfstatat open
@@ -116,13 +117,27 @@ SOCKET_TYPE = 0xFFFFFFFF & ~0o2004000  # SOCK_NONBLOCK and SOCK_CLOEXEC are allo
 # isatty, the size of a terminal, FIONCLEX, FIOCLEX, FIONBIO, FIONREAD; not TIOCSTI or TIOCLINUX
 IOCTLS = (0x5401, 0x5413, 0x5450, 0x5451, 0x5421, 0x541B)
 PRCTLS = (15, 16, 0x53564D41)  # name of a thread: PR_SET_NAME, PR_GET_NAME; PR_SET_VMA
+FCNTL_NAMES = ("fcntl", "fcntl64")
+# copies of a descriptor, its flags, what locks a file has, the size of a pipe; not F_SETOWN,
+# F_SETLEASE or F_NOTIFY, which tells when a program of the host opens a file
+FCNTLS = (0, 1, 2, 3, 4, 5, 12, 36, 1030, 1032)
+# F_SETLK and F_SETLKW, also with 64 bits and of open files. A lock of a file in /usr would stop
+# programs of the host and be seen in other sandboxes; one process has nobody to lock out
+LOCKING_FCNTLS = (6, 7, 13, 14, 37, 38)
 
 CONDITIONS = (
     Condition("clone", ((0, CLONE_THREAD | CLONE_NEW_NAMESPACES, CLONE_THREAD),)),  # threads
-    Condition("clone", ((0, CLONE_THREAD, 0),), is_allowed=False),  # processes
+    Condition("clone", ((0, CLONE_THREAD, 0),), error=errno.EPERM),  # processes
     Condition(
         "socketpair", ((0, WORD, AF_UNIX), (1, SOCKET_TYPE, SOCK_STREAM))
     ),  # asyncio needs it
     *(Condition("ioctl", ((1, WORD, request),)) for request in IOCTLS),
     *(Condition("prctl", ((0, WORD, option),)) for option in PRCTLS),
+    Condition("flock", (), error=0),
+    *(Condition(n, ((1, WORD, command),)) for n in FCNTL_NAMES for command in FCNTLS),
+    *(
+        Condition(n, ((1, WORD, command),), error=0)
+        for n in FCNTL_NAMES
+        for command in LOCKING_FCNTLS
+    ),
 )

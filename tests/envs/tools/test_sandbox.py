@@ -1,5 +1,6 @@
 """The sandbox: what programs print, how they are stopped, and what is left of them."""
 
+import fcntl
 import os
 import subprocess
 import tempfile
@@ -62,6 +63,23 @@ def test_run_returns_what_the_program_prints():
     thread = "import threading; t = threading.Thread(target=print, args='t'); t.start(); t.join()"
     assert SANDBOX.run(thread) == "t"
     assert SANDBOX.run("import asyncio; asyncio.run(asyncio.sleep(0)); print(1)") == "1"
+
+
+@pytest.mark.usefixtures("backend")
+def test_locks_of_files_have_no_effect_on_other_programs():
+    lock = "import fcntl, os; f = open(os.__file__); {}; print('locked')"
+    kinds = ("fcntl.flock(f, fcntl.LOCK_EX | fcntl.LOCK_NB)", "fcntl.lockf(f, fcntl.LOCK_SH)")
+    with open(os.__file__) as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        assert [SANDBOX.run(lock.format(kind)) for kind in kinds] == ["locked", "locked"]
+    database = "import sqlite3; c = sqlite3.connect('/tmp/x'); c.execute('create table t(a)')"
+    assert SANDBOX.run(f"{database}; c.commit(); print(c.in_transaction)") == "False"
+
+
+@pytest.mark.usefixtures("backend")
+def test_a_crash_starts_no_program_of_the_host():
+    limit = "import resource; print(resource.getrlimit(resource.RLIMIT_CORE))"
+    assert SANDBOX.run(limit) == "(1, 1)"  # 0 does not apply to a core_pattern that is a pipe
 
 
 @pytest.mark.usefixtures("backend")

@@ -129,6 +129,12 @@ ATTACKS = (
         "assert [fd for fd in range(3, 64) if LIBC.fcntl(fd, 1) != -1 and "
         "stat.S_ISREG(os.fstat(fd).st_mode)]",
     ),
+    Attack(
+        "be told of changes in a folder of the machine",
+        "import fcntl\n"
+        "fd = os.open('/usr', 0); fcntl.fcntl(fd, fcntl.F_NOTIFY, fcntl.DN_RENAME); os.close(fd)",
+        backends=HOST_KERNEL,
+    ),
     Attack("find a host file behind the output", "assert stat.S_ISREG(os.fstat(1).st_mode)"),
     Attack(
         "fill the disk",

@@ -120,7 +120,7 @@ ATTACKS = (
             ("FSIZE", 1 << 30),
             ("NOFILE", 65),
             ("MEMLOCK", 4096),
-            ("CORE", 1),
+            ("CORE", 2),
         )
     ),
     Attack(

@@ -52,7 +52,8 @@ def python_command(
         "RLIMIT_CPU": int(limits.time_limit) + 1,
         "RLIMIT_FSIZE": MAX_OUTPUT_BYTES,
         "RLIMIT_NOFILE": MAX_OPEN_FILES,
-        "RLIMIT_CORE": 0,
+        # 0 would still start the program of a kernel.core_pattern that is a pipe; see core(5)
+        "RLIMIT_CORE": 1,
         "RLIMIT_MEMLOCK": 0,
         **more_limits,
     }
