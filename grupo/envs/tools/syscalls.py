@@ -122,7 +122,7 @@ FCNTL_NAMES = ("fcntl", "fcntl64")
 # F_SETLEASE or F_NOTIFY, which tells when a program of the host opens a file
 FCNTLS = (0, 1, 2, 3, 4, 5, 12, 36, 1030, 1032)
 # F_SETLK and F_SETLKW, also with 64 bits and of open files. A lock of a file in /usr would stop
-# programs of the host and be seen in other sandboxes; one process has nobody to lock out
+# programs of the host and be seen in other sandboxes; one process needs no lock
 LOCKING_FCNTLS = (6, 7, 13, 14, 37, 38)
 
 CONDITIONS = (
