@@ -50,9 +50,8 @@ def check_pipeline(pipeline: Pipeline) -> None:
                 has_held_out_tasks[stage.name] = bool(_checked_held_out_tasks(stage))
     for index in range(len(pipeline.stages)):
         _check_condition(pipeline, index, has_held_out_tasks)
-    to_data(
-        pipeline, "pipeline", on_non_json=describe_non_json
-    )  # raises for values that no file can hold
+    # raises for values that no file can hold, and not for objects such as functions
+    to_data(pipeline, "pipeline", on_non_json=describe_non_json)
 
 
 def _check_read_heads(stage: PipelineStage) -> None:
@@ -96,7 +95,7 @@ def stage_name_in_errors(stage: PipelineStage) -> Generator[None]:
 
 
 def training_stage(pipeline: Pipeline, name: str, round_number: int = 1) -> PipelineStage | None:
-    """The training stage whose weights a reference to the stage `name` stands for.
+    """The stage that trained the weights which a reference to the stage `name` yields.
 
     A reference to a training stage stands for the weights that it trains. A reference to a stage
     that only writes data stands for the weights that it starts from. The result is None if no stage
@@ -114,10 +113,9 @@ def training_stage(pipeline: Pipeline, name: str, round_number: int = 1) -> Pipe
     references = start_references(pipeline.start_of(index, round_number))
     if not references:
         return None
-    # The recursion ends, because a stage starts from an earlier stage of the sequence. The one
-    # exception is the first stage of a later round, which starts from the last stage of the round
-    # before. All rounds have the same stages, so the search may continue in round 1, where the
-    # first stage has no such start.
+    # Each call moves to an earlier stage, so the recursion ends. Only the first stage of a later
+    # round starts from the last stage. The search then goes on in round 1, which has the same
+    # stages and whose first stage has no such start.
     return training_stage(
         pipeline, parse_reference(references[0]).stage, 1 if index == 0 else round_number
     )
@@ -126,21 +124,21 @@ def training_stage(pipeline: Pipeline, name: str, round_number: int = 1) -> Pipe
 def _check_start(pipeline: Pipeline, index: int, round_number: int) -> None:
     """Raise `ConfigError` unless the policy of a stage can load the weights that it starts from."""
     stage, start = pipeline.stages[index], pipeline.start_of(index, round_number)
-    sources = [
+    start_stages = [
         (reference, training_stage(pipeline, parse_reference(reference).stage, round_number))
         for reference in start_references(start)
     ]
-    for reference, source in sources:
-        names_checkpoint = "@" in reference  # as in "sft@best"
+    for reference, source in start_stages:
+        has_checkpoint = "@" in reference  # as in "sft@best"
         needs_trained_weights = (
-            isinstance(start, WeightMerge) or names_checkpoint or isinstance(stage, ExportStage)
+            isinstance(start, WeightMerge) or has_checkpoint or isinstance(stage, ExportStage)
         )
         if source is None and needs_trained_weights:
             raise ConfigError(
                 f"{stage.name}: start: {reference!r} has no trained weights. Allowed: a stage that"
-                " trains, or a later stage that starts from it."
+                " trains, or a stage that starts from such a stage."
             )
-    training_stages = [source for _, source in sources if source is not None]
+    training_stages = [source for _, source in start_stages if source is not None]
     for source in training_stages:
         _check_policies(stage, source, is_merge=isinstance(start, WeightMerge))
     if isinstance(start, WeightMerge):

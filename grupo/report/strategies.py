@@ -31,7 +31,7 @@ def strategy_table(comparison: StrategyComparison) -> Table:
 def frontier(results: tuple[StrategyResult, ...]) -> list[StrategyResult]:
     """The results that no other one with at most as many tokens reaches, by their tokens."""
     kept: list[StrategyResult] = []
-    for result in sorted(results, key=lambda x: (x.all_tokens, -x.accuracy.value)):
+    for result in sorted(results, key=lambda x: (x.tokens_per_attempt, -x.accuracy.value)):
         if not kept or result.accuracy.value > kept[-1].accuracy.value:
             kept.append(result)
     return kept

@@ -51,7 +51,7 @@ def draw_frontier(comparison: StrategyComparison, file: Path) -> Path:
 
 def _draw_curve(axes: Any, results: Sequence[StrategyResult], color: str, label: str) -> None:
     """A baseline by the number of attempts, with the band of its intervals."""
-    tokens = [result.all_tokens for result in results]
+    tokens = [result.tokens_per_attempt for result in results]
     axes.plot(tokens, [x.accuracy.value for x in results], color=color, marker=".", label=label)
     bounds = [x.accuracy.low for x in results], [x.accuracy.high for x in results]
     axes.fill_between(tokens, *bounds, color=color, alpha=0.12, linewidth=0)
@@ -60,7 +60,7 @@ def _draw_curve(axes: Any, results: Sequence[StrategyResult], color: str, label:
 def _draw_points(axes: Any, results: Sequence[StrategyResult]) -> None:
     """Strategies with their intervals and names."""
     for result in results:
-        x, solved = result.all_tokens, result.accuracy
+        x, solved = result.tokens_per_attempt, result.accuracy
         axes.plot([x, x], [solved.low, solved.high], color=ORANGE, alpha=0.5)
         axes.plot([x], [solved.value], "D", color=ORANGE, markersize=6)
         name = result.name if len(result.name) < 40 else f"{result.name[:39]}…"

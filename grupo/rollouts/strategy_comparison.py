@@ -25,7 +25,7 @@ from grupo.util.statistics import bootstrap_mean
 # Largest number of attempts with which self-consistency is measured, unless `attempts_per_task` is
 # larger. A strategy that costs more tokens than all these attempts is compared with all of them.
 MAX_BASELINE_ATTEMPTS = 64
-GREEDY, SINGLE = "greedy", "single attempts"
+GREEDY, SINGLE_RESPONSE = "greedy", "single attempts"
 
 
 def compare_strategies(
@@ -46,7 +46,7 @@ def compare_strategies(
     The baselines are the greedy answer, self-consistency and best-of-n. The last two are computed
     from attempts with `single_response`. The number of these attempts per task is chosen so that
     together they cost as many tokens as one attempt of the most expensive strategy. The number is
-    at least `attempts_per_task`, and otherwise at most `MAX_BASELINE_ATTEMPTS`.
+    limited to `MAX_BASELINE_ATTEMPTS`, and is never below `attempts_per_task`.
 
     Args:
         policy: Generates the rollouts.
@@ -109,7 +109,7 @@ def _attempt_strategies(
         vote_curve_of: Returns the accuracy of self-consistency over 1, 2, … of given attempts.
     """
     single_response_attempts = attempts_with(
-        single_response, attempt_indices=range(attempts_per_task), name=SINGLE
+        single_response, attempt_indices=range(attempts_per_task), name=SINGLE_RESPONSE
     )
     by_strategy = {
         name: single_response_attempts
@@ -122,7 +122,7 @@ def _attempt_strategies(
         # `+` makes a new object: if `by_strategy` has `single_response`, it keeps its
         # `attempts_per_task` attempts
         single_response_attempts = single_response_attempts + attempts_with(
-            single_response, attempt_indices=range(attempts_per_task, needed), name=SINGLE
+            single_response, attempt_indices=range(attempts_per_task, needed), name=SINGLE_RESPONSE
         )
     return single_response_attempts, by_strategy
 
@@ -189,7 +189,7 @@ def _compared_result(
     difference = None if first_accuracies is None else bootstrap_mean(accuracies - first_accuracies)
     if is_single_response:  # self-consistency is computed from these very attempts
         return replace(result, difference_to_first=difference)
-    num_attempts = self_consistency_curve.num_attempts_costing(result.all_tokens)
+    num_attempts = self_consistency_curve.num_attempts_costing(result.tokens_per_attempt)
     self_consistency = self_consistency_curve.accuracies_at(num_attempts)
     equal = AtEqualTokens(
         attempts=min(max(num_attempts, 1.0), self_consistency_curve.max_attempts),

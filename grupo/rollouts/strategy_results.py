@@ -73,8 +73,8 @@ class StrategyResult:
     at_equal_tokens: AtEqualTokens | None = None
 
     @property
-    def all_tokens(self) -> float:
-        """Generated and read tokens per answer together."""
+    def tokens_per_attempt(self) -> float:
+        """Generated and read tokens of an attempt together."""
         return sum(self.tokens.values())
 
     def to_data(self) -> dict[str, Any]:

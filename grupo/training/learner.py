@@ -79,10 +79,10 @@ class Learner:
         ranks: The processes that train together.
         recipe_of_step: Returns the recipe of a step, by its index from 0; by default `recipe`.
             A run can be resumed with another recipe, and may then repeat steps of the earlier
-            recipe. For such a step, the function returns the earlier recipe, of which the learner
-            reads the learning rates, the progress of schedules, `max_steps` and `early_stopping`.
-            All other fields are those of `recipe`: a resume is refused if one of them has changed
-            in a way that alters results.
+            recipe. For such a step, the function returns the earlier recipe. The learner reads only
+            its learning rates, the progress of its schedules, `max_steps` and `early_stopping`. All
+            other fields are those of `recipe`, because a resume is refused if one of them has
+            changed in a way that alters results.
         segments: The storage for the rollouts of the replay buffer; by default memory.
         step_durations: The seconds of each step. A step that is repeated after a resume keeps the
             seconds of its first execution, so that schedules and the end of the run stay the same.
@@ -180,7 +180,7 @@ class Learner:
         step_metrics = broadcast_from_rank_0(self.ranks, step_metrics, Phase.STEP_ENDED)
         early_stopping = self.recipe_of_step(step).early_stopping
         early_stopping_kl = kl_for_early_stopping(early_stopping, step_metrics)
-        # `recipe.method`, because the history keeps the metrics that its controllers read
+        # not the resolved method, which has no controllers: the history keeps what they read
         self.state.record_step(
             collected.sampled_groups, step_metrics, recipe.method, early_stopping_kl
         )
@@ -250,15 +250,15 @@ class Learner:
     def _generate_step(self, resolved_method: Method) -> GeneratedStep:
         """Return the groups of this step, generated now or during the updates of earlier steps."""
         history = self.state.history
-        initial_state = GenerationState(history.num_tasks_drawn, self.state.unfinished_groups)
+        generation_state = GenerationState(history.num_tasks_drawn, self.state.unfinished_groups)
         generator, step = self.step_generator, self.state.step
         if not self.steps_ahead:
             return generator.generate_now(
-                resolved_method, history, initial_state, step, self.stopwatch
+                resolved_method, history, generation_state, step, self.stopwatch
             )
         end_step = min(step + self.steps_ahead + 1, self.recipe_of_step(step).max_steps)
         return generator.take_generated_step(
-            resolved_method, history, initial_state, range(step, end_step), self.stopwatch
+            resolved_method, history, generation_state, range(step, end_step), self.stopwatch
         )
 
     def _batch_builder(self, resolved_method: Method) -> BatchBuilder:

@@ -56,8 +56,8 @@ class Trainer:
         self.run_folder = run_folder
         self.lock = lock
         self.callback = callback if learner.ranks.rank == 0 else NullCallback()
-        # The newest recipe. A step that is repeated from before an extension has an earlier one,
-        # `stored_recipe.recipe_of_step`, for what decides about its result and its journal lines.
+        # The newest recipe. A resumed run may repeat steps from before an extension. Their updates,
+        # evaluations and journal lines follow `stored_recipe.recipe_of_step`.
         self.recipe = learner.recipe
         self.stored_recipe = run_folder.stored_recipe
         self.policy = learner.policy
@@ -89,7 +89,7 @@ class Trainer:
         finally:
             with ExitStack() as cleanup:
                 cleanup.callback(self.callback.on_train_end)
-                # other code may use models that it gave to the recipe in memory
+                # models that the caller passed in memory may be used by the caller again
                 cleanup.callback(release_loaded_models, self.recipe)
                 self.learner.close()
 
@@ -198,9 +198,8 @@ class Trainer:
     def _must_evaluate(self, recipe: Recipe) -> bool:
         """Whether the policy is evaluated now, after a step with this recipe.
 
-        The result is also True at a step at which the run had ended before it was extended. The
-        final evaluation took place there. If the run resumes from an older checkpoint and repeats
-        the step, it measures the evaluation again.
+        The result is also True at the last step of the run before an extension: the final
+        evaluation was made there, so that a repetition of the step makes it again.
         """
         step = self.state.step
         every = recipe.evaluation.every
@@ -212,7 +211,7 @@ class Trainer:
 
     def _stop_reason(self) -> str:
         if self.state.step < self.stored_recipe.last_extended_at_step:
-            return ""  # the run was extended after this step, so it must not stop at the repetition
+            return ""  # a repeated step; the run went on after it, and does so again
         return stop_reason(self.recipe, self.state.stop_inputs())
 
     def _best_steps(self) -> list[int]:

@@ -146,7 +146,7 @@ def test_a_comparison_pairs_strategies_by_task(policy):
     assert equal.difference.value == pytest.approx(revised.accuracy.value - equal.self_consistency)
     tokens = comparison.votes[0].tokens
     spent = tokens["read"] + equal.attempts * tokens["generated"]
-    assert equal.is_clamped or spent == pytest.approx(revised.all_tokens, rel=0.2)
+    assert equal.is_clamped or spent == pytest.approx(revised.tokens_per_attempt, rel=0.2)
     data = comparison.to_data()
     assert [x["name"] for x in data["strategies"]] == ["single", "Vote(3)", "Revised"]
     assert data["strategies"][1]["usage"]["votes/all"] == 2 * len(TASKS)

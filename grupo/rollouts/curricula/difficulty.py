@@ -89,6 +89,7 @@ class UncertaintyWeighted:
     def __call__(self, request: CurriculumRequest) -> Sequence[Task]:
         if request.round_index:
             return []
+        # the name of the random stream is kept, so that runs repeat
         rng = make_rng(request.seed, "undecided", request.history.num_tasks_drawn)
         histories = [request.history.statistics_of_task(task) for task in request.tasks]
         success_rates = [beta_mean(task_history, self.decay) for task_history in histories]
@@ -122,7 +123,7 @@ class Thompson:
 
     @property
     def requires(self) -> Requires:
-        return Requires(task_statistics=(self._counts,))
+        return Requires(task_statistics=(self._statistic,))
 
     def __call__(self, request: CurriculumRequest) -> Sequence[Task]:
         if request.round_index:
@@ -144,13 +145,13 @@ class Thompson:
 
         Args:
             task_history: The history of the task, with the states of its statistics.
-            step: The step until which the counts decay.
+            step: Index of the step that draws the tasks, until which the counts decay.
         """
-        counts = self._counts
-        return counts.counts_at(task_history.state(counts), step)
+        statistic = self._statistic
+        return statistic.counts_at(task_history.state(statistic), step)
 
     @property
-    def _counts(self) -> DecayedCounts:
+    def _statistic(self) -> DecayedCounts:
         return DecayedCounts(self.decay_per_group, self.decay_per_step, self.success_threshold)
 
 

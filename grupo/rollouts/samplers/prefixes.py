@@ -51,8 +51,8 @@ async def continue_rollout(
 ) -> Rollout:
     """A rollout that begins with `prefix`.
 
-    If the prefix ends within an answer, the policy first completes the answer by one response. The
-    observation of this response is "", which continues the last response.
+    If the prefix ends within an answer, the policy first samples one more response to the
+    observation "", which marks it as the rest of the same answer.
     """
     rollout = prefix.rollout
     if prefix.is_open:
@@ -65,5 +65,5 @@ async def finish_and_score(
 ) -> Group:
     """Continue each rollout until the environment ends it, and score the rollouts as a group."""
     # "on": the rollouts go on; the label decides the random stream
-    finished = (run_rollout(task, env, actor.fork("on", i), x) for i, x in enumerate(rollouts))
-    return await score_group(task, env, await asyncio.gather(*finished))
+    continuations = (run_rollout(task, env, actor.fork("on", i), x) for i, x in enumerate(rollouts))
+    return await score_group(task, env, await asyncio.gather(*continuations))

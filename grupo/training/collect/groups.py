@@ -54,7 +54,8 @@ async def collect_groups(
             in `history.num_tasks_drawn` and removes the unfinished rollouts of drawn tasks.
         num_groups: Number of new groups that the first round requests; `unfinished_groups` are
             generated in addition. A later round requests `num_groups` minus the number of groups
-            that are kept or unfinished by then, at least 0. Continued groups count among these.
+            that are kept or unfinished by then, at least 0. In this number, a group that was
+            continued counts like a new one.
         seed: Seed of the curriculum. With a token limit, the random numbers of a group are derived
             from this seed, from `GroupInProgress.rng_label` and from the step. Without a token
             limit, `actor` draws them.
@@ -66,7 +67,7 @@ async def collect_groups(
     opened_env = open_env(env)
     groups_so_far = GroupsSoFar()
     groups_to_generate = list(unfinished_groups)
-    # `first_step` is read only if the group is continued, which needs a token limit
+    # the first step of new groups; only the continuation of a group reads it, with a token limit
     step = token_limit.step if token_limit else 0
     for round_index in count():
         num_missing = groups_so_far.num_missing(num_groups)
@@ -115,7 +116,8 @@ def _with_history(task: Task, history: History, method: Method) -> Task:
     """
     task = history.take_unfinished_rollouts(history.with_replays(task))
     task = history.with_demonstrations(task, method.requires.demonstrations)
-    # other components read statistics in the batch or in the curriculum's request
+    # only statistics that the sampler reads: other components read statistics in the batch, or in
+    # the curriculum's request
     return history.with_statistics(task, merged_requires(method.sampler).task_statistics)
 
 
@@ -169,7 +171,7 @@ def _exchange_outcomes(
         unfinished = exchange_unfinished_groups(
             ranks, own_unfinished, groups_to_generate, phase, channel="generate"
         )
-    # `exchange_groups` numbers the ended groups only, from 0
+    # `exchange_groups` takes places in the list of ended groups
     ended_indices = [i for i in range(len(groups_to_generate)) if i not in unfinished]
     own_ended = {
         index_among_ended: group

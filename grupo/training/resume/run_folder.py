@@ -68,7 +68,7 @@ class RunFolder:
 
     @property
     def recipe(self) -> Recipe:
-        """The recipe of the steps that follow."""
+        """The newest recipe; a repeated step may have an earlier one (`recipe_of_step`)."""
         return self.stored_recipe.recipe
 
     @staticmethod
@@ -230,10 +230,12 @@ class RunFolder:
         """Check that a checkpoint fits the recipe, the journals and the replay buffer of the run.
 
         Raises:
-            InvalidCheckpoint: One of three reasons. The checkpoint's data are not those of a run. A
-                journal line from before the checkpoint is damaged or missing. The checkpoint was
-                saved with an earlier recipe, at a step after `replaced_at_step` of that recipe:
-                such checkpoints remain if the run was extended from a checkpoint before them.
+            InvalidCheckpoint: There are three reasons:
+
+                * The checkpoint's data are not those of a run.
+                * A journal line from before the checkpoint is damaged or missing.
+                * The run was extended from an older checkpoint: this one was saved with an earlier
+                  recipe, after the step at which that recipe was replaced.
             ConfigError: The checkpoint belongs to another recipe.
         """
         check_contents(candidate)
@@ -241,7 +243,7 @@ class RunFolder:
             earlier.fingerprint: earlier.replaced_at_step
             for earlier in self.stored_recipe.earlier_recipes
         }
-        # the present recipe has no last step
+        # for the present recipe no step is too late
         last_step_by_fingerprint[self.stored_recipe.fingerprint] = candidate.step
         if (fingerprint := candidate.data["fingerprint"]) not in last_step_by_fingerprint:
             raise ConfigError(f"run: the checkpoints in {self.folder} belong to another recipe.")

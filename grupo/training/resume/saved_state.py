@@ -24,7 +24,8 @@ def state_tensors(state: State) -> dict[str, Mapping[str, Tensor]]:
 
     The file `weights` holds the weights that are evaluated and exported. With an averaging
     optimizer, these are averages. The weights at which gradients are computed are then in the
-    optimizer's file. To restore them, `restore_optimizer` overwrites the averages in the policy.
+    optimizer's file. A resume first loads the averages into the policy, and `restore_optimizer`
+    then overwrites them.
 
     The file `ema` holds the moving average of `Recipe.ema`, which training does not read.
     """
@@ -93,8 +94,8 @@ def restore_state(state: State, checkpoint: Checkpoint) -> None:
     for name, field in DATA_FIELDS.items():
         field.set_in(state, data[name])
     if checkpoint.skipped_checkpoints:
-        # A newer checkpoint, or the file `latest`, was damaged. The run may have ended at this step
-        # before it was extended, so the trainer decides again whether it ends here.
+        # A newer checkpoint, or the file `latest`, was damaged. This older checkpoint may say
+        # `finished`, from before the run was extended. The trainer decides again.
         state.finished, state.stop_reason = False, ""
 
 

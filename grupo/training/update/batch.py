@@ -45,7 +45,7 @@ class BatchBuilder:
     run_forward_passes: Callable[[Callable[[], Batch]], Batch]
 
     def __call__(self, collected: CollectedGroups) -> Batch:
-        """The batch of the kept groups, with the signals that the method reads and advantages."""
+        """The batch of the kept groups, with advantages and the signals that the method reads."""
         if not collected.kept_groups:
             return EMPTY_BATCH
         batch = self.collate(collected)
@@ -85,9 +85,13 @@ class BatchBuilder:
         return add_signals(self.policy, models, batch, self.method.requires.signals, self.ranks)
 
     def _recomputed_old_logp(self, batch: Batch) -> Tensor:
-        """The old log-probs, recomputed except for actions whose log-prob is of another context."""
-        # `collate` sets "sampled" and "off_context", 0 or 1 each. A forced text that is trained on
-        # was not sampled, and its `old_logp` is not 0. That of a demonstration is 0.
+        """The old log-probs, recomputed for actions that have one in their own context.
+
+        An action has a log-prob if it was sampled, or if it is text that a sampler forced and that
+        is trained on: then its `old_logp` is not 0. An action of a demonstration has none, so that
+        its `old_logp` is 0. The log-probs of actions that were sampled in another context than they
+        are trained in are kept. `collate` sets "sampled" and "off_context" to 0 or 1.
+        """
         has_logp = (batch.signals["sampled"] > 0) | (batch.old_logp != 0)
         is_in_context = has_logp & (batch.signals["off_context"] == 0)
         if not is_in_context.any():
