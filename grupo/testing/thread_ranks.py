@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from threading import Barrier
+from threading import Barrier, BrokenBarrierError
 from typing import Any, TypeVar
 
 import torch
@@ -55,6 +55,10 @@ class ThreadRanks:
 def run_ranks(num_ranks: int, fn: Callable[[Ranks], Result]) -> list[Result]:
     """The results of a function that each rank calls, by rank.
 
+    Raises:
+        BrokenBarrierError: A rank waited longer than `TIME_LIMIT` for the others. If the function
+            fails in a rank, its error is raised instead.
+
     >>> run_ranks(2, lambda ranks: ranks.exchange(str(ranks.rank).encode(), Phase.STEP_ENDED))
     [[b'0', b'1'], [b'0', b'1']]
     """
@@ -69,4 +73,9 @@ def run_ranks(num_ranks: int, fn: Callable[[Ranks], Result]) -> list[Result]:
             raise
 
     with ThreadPoolExecutor(num_ranks) as threads:
-        return list(threads.map(run, range(num_ranks)))
+        futures = [threads.submit(run, rank) for rank in range(num_ranks)]
+    # a rank whose function fails breaks the barrier at which the other ranks wait
+    errors = [error for future in futures if (error := future.exception())]
+    for error in sorted(errors, key=lambda error: isinstance(error, BrokenBarrierError)):
+        raise error
+    return [future.result() for future in futures]
