@@ -130,7 +130,7 @@ ATTACKS = (
         "stat.S_ISREG(os.fstat(fd).st_mode)]",
     ),
     Attack(
-        "be told of changes in a folder of the machine",
+        "get notices of changes in a folder of the machine",
         "import fcntl\n"
         "fd = os.open('/usr', 0); fcntl.fcntl(fd, fcntl.F_NOTIFY, fcntl.DN_RENAME); os.close(fd)",
         backends=HOST_KERNEL,
