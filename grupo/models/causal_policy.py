@@ -309,7 +309,10 @@ class CausalPolicy(TrainablePolicy):
         token = batch.inputs["token"]
         length = batch.inputs["length"]
         self.max_rows = 0
-        for rows in self.evaluator.microbatches(token, length, self.tokens_per_microbatch):
+        limit = self.tokens_per_microbatch
+        with self.autocast():  # rows that were generated in this type have cached activations
+            microbatches = list(self.evaluator.microbatches(token, length, limit))
+        for rows in microbatches:
             self.max_rows = max(self.max_rows, len(rows))
             yield rows
 

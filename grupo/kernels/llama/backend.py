@@ -81,9 +81,11 @@ class NativeLlamaBackend:
     def reset(self, prefix_cache: PrefixCache, *, trained_on: bool) -> None:
         self.prefix_cache = prefix_cache
         self.keeps_activations = trained_on
-        self.decode_layers = None
         self.prefix_cache.activation_index.clear()
         version = self.weights.version(self.weights.dtype)
+        # the version does not name the scale of an adapter, nor whether it is enabled
+        if self.weights.adapters or version != self.activation_cache.weights_version:
+            self.decode_layers = None
         self.activation_cache.clear(version)
         self.logit_cache.clear(version, self.weights.products(version))
         if not self.keeps_activations:  # an evaluation may need the memory

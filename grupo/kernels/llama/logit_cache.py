@@ -47,6 +47,8 @@ class LogitCache:
         # by activation row; the last entry belongs to NOT_CACHED
         self.logit_index = torch.full((num_activations + 1,), NOT_CACHED)
         self.generation = 0  # increases whenever rows become invalid
+        self.panels: Tensor | None = None
+        self.weights_version: WeightsVersion | None = None
         self.clear(None, FullProducts(torch.float32))
 
     def clear(self, weights_version: WeightsVersion | None, products: Products) -> None:
@@ -57,11 +59,12 @@ class LogitCache:
                 valid.
             products: how they are multiplied.
         """
+        if weights_version is None or weights_version != self.weights_version:
+            self.panels = None
         self.products = products
         self.used = 0
         self.weights_version = weights_version
         self.generation += 1
-        self.panels: Tensor | None = None
         self.logit_index.fill_(NOT_CACHED)
 
     def release(self) -> None:

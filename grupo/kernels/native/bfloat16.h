@@ -6,7 +6,7 @@
 #ifndef GRUPO_BFLOAT16_H
 #define GRUPO_BFLOAT16_H
 
-#include "layer.h"
+#include "amx.h"
 
 typedef uint16_t bf16;
 
@@ -74,32 +74,45 @@ static inline void tiles_bf16(n_t rows, n_t pairs, const bf16 *x, n_t ldx, const
     }
 }
 
+// Adds the product of pairs d..pairs to `out` (m, columns), columns of one panel.
+static inline void add_panel(n_t m, n_t columns, n_t d, n_t pairs, const bf16 *x, const bf16 *panel,
+                             float *out, n_t ldo) {
+    for (; d < pairs; d += BF_BLOCK)
+        for (n_t i = 0; i < m; i += BF_TILE_ROWS) {
+            n_t rows = m - i < BF_TILE_ROWS ? m - i : BF_TILE_ROWS;
+            n_t depth = pairs - d < BF_BLOCK ? pairs - d : BF_BLOCK;
+            const bf16 *x_rows = x + 2 * (i * pairs + d), *block = panel + 2 * d * BF_PANEL;
+            float *tile = out + i * ldo, padded[BF_TILE_ROWS * BF_PANEL];
+            if (columns == BF_PANEL) {
+                tiles_bf16(rows, depth, x_rows, 2 * pairs, block, tile, ldo);
+                continue;
+            }
+            memset(padded, 0, sizeof(padded));
+            for (n_t r = 0; r < rows; r++)
+                memcpy(padded + r * BF_PANEL, tile + r * ldo, columns * sizeof(*out));
+            tiles_bf16(rows, depth, x_rows, 2 * pairs, block, padded, BF_PANEL);
+            for (n_t r = 0; r < rows; r++)
+                memcpy(tile + r * ldo, padded + r * BF_PANEL, columns * sizeof(*out));
+        }
+}
+
 // out (m, n) = x (m, k) w^T + b for rounded x and w in panels; `b` may be NULL.
 static inline void linear_bf16(n_t m, n_t n, n_t k, const bf16 *x, const bf16 *panels,
                                const float *b, float *out, n_t ldo) {
-    n_t pairs = (k + 1) / 2, ldx = 2 * pairs;
-    for (n_t i = 0; i < m; i++)
-        b ? memcpy(out + i * ldo, b, n * sizeof(*out)) : memset(out + i * ldo, 0, n * sizeof(*out));
-    for (n_t j = 0; j < n; j += BF_PANEL)
-        for (n_t d = 0; d < pairs; d += BF_BLOCK)
-            for (n_t i = 0; i < m; i += BF_TILE_ROWS) {
-                n_t rows = m - i < BF_TILE_ROWS ? m - i : BF_TILE_ROWS;
-                n_t depth = pairs - d < BF_BLOCK ? pairs - d : BF_BLOCK;
-                n_t columns = n - j < BF_PANEL ? n - j : BF_PANEL;
-                const bf16 *x_rows = x + i * ldx + 2 * d;
-                const bf16 *panel = panels + (j * pairs + d * BF_PANEL) * 2;
-                float *tile = out + i * ldo + j, padded[BF_TILE_ROWS * BF_PANEL];
-                if (columns == BF_PANEL) {
-                    tiles_bf16(rows, depth, x_rows, ldx, panel, tile, ldo);
-                    continue;
-                }
-                memset(padded, 0, sizeof(padded));
-                for (n_t r = 0; r < rows; r++)
-                    memcpy(padded + r * BF_PANEL, tile + r * ldo, columns * sizeof(*out));
-                tiles_bf16(rows, depth, x_rows, ldx, panel, padded, BF_PANEL);
-                for (n_t r = 0; r < rows; r++)
-                    memcpy(tile + r * ldo, padded + r * BF_PANEL, columns * sizeof(*out));
-            }
+    n_t pairs = (k + 1) / 2, tiled = has_tiles() ? pairs / TILE_PAIRS * TILE_PAIRS : 0;
+    if (tiled) shape_tiles(m);
+    for (n_t j = 0; j < n; j += BF_PANEL) {
+        n_t columns = n - j < BF_PANEL ? n - j : BF_PANEL, done = columns == BF_PANEL ? tiled : 0;
+        const bf16 *panel = panels + 2 * j * pairs;
+        if (done) panel_product(m, done, x, 2 * pairs, panel, out + j, ldo);
+        for (n_t i = 0; i < m; i++) {
+            float *row = out + i * ldo + j;
+            if (!done) memset(row, 0, columns * sizeof(*row));
+            if (b) axpy(columns, 1, b + j, row);
+        }
+        add_panel(m, columns, done, pairs, x, panel, out + j, ldo);
+    }
+    if (tiled) release_tiles();
 }
 
 #else

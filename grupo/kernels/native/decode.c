@@ -230,10 +230,12 @@ int matmul_panels_bf16(const ModelShape *s, n_t m, n_t n, n_t k, const real *x, 
     bf16 *rounded = malloc(m * pairs * 2 * sizeof(bf16));
     if (!rounded) return 1;
     round_rows(m, k, x, k, rounded);
-#pragma omp parallel for num_threads(s->threads) schedule(static)
-    for (n_t j = 0; j < n; j += step)
-        linear_bf16(m, n - j < step ? n - j : step, k, rounded, panels + 2 * j * pairs, NULL,
-                    (void *)(out + j), n);
+#pragma omp parallel num_threads(s->threads)
+    {
+        n_t t = omp_get_thread_num(), threads = omp_get_num_threads();
+        n_t a = first_column(t, threads, n, step), b = first_column(t + 1, threads, n, step);
+        linear_bf16(m, b - a, k, rounded, panels + 2 * a * pairs, NULL, (void *)(out + a), n);
+    }
     free(rounded);
     return 0;
 }
@@ -244,13 +246,13 @@ void panels_bf16(const ModelShape *s, n_t n, n_t k, const real *w, bf16 *out) {
     n_t pairs = (k + 1) / 2, step = BF_PANEL ? BF_PANEL : n;
 #pragma omp parallel for num_threads(s->threads) schedule(static)
     for (n_t j = 0; j < n; j += step)
-        for (n_t i = 0; i < pairs; i++)
-            for (n_t c = 0; c < step; c++)
-                for (n_t e = 0; e < 2; e++) {
-                    int is_real = j + c < n && 2 * i + e < k;
-                    real value = is_real ? w[(j + c) * k + 2 * i + e] : 0;
-                    out[((j * pairs) + i * step + c) * 2 + e] = round_bf16(value);
-                }
+        for (n_t c = 0; c < step; c++) {
+            bf16 *column = out + (j * pairs + c) * 2, row[2 * pairs];
+            if (j + c < n) round_rows(1, k, w + (j + c) * k, k, row);
+            else memset(row, 0, sizeof(row));
+            for (n_t i = 0; i < pairs; i++)
+                memcpy(column + i * step * 2, row + 2 * i, 2 * sizeof(*row));
+        }
 }
 
 // Packs `w` (n, k) into panels; `out` has room for n rounded up to a multiple of PANEL.

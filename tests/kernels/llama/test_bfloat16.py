@@ -8,6 +8,7 @@ from grupo.kernels import native
 from grupo.kernels.backend import HFBackend
 from grupo.kernels.llama.backend import NativeLlamaBackend
 from grupo.kernels.llama.ctypes_structs import ModelShape
+from grupo.kernels.llama.decode_step import PANELS
 from grupo.kernels.llama.panels import multiply_panels, pack_panels, panels_size
 from grupo.kernels.llama.products import BFloat16Products
 from grupo.models.causal_lm import CausalLM
@@ -41,26 +42,39 @@ needs_products = pytest.mark.skipif(
 )
 needs_library = pytest.mark.skipif(not LIBRARY, reason="there is no compiler")
 SIZES = [(1, 1, 1), (1, 32, 2), (3, 33, 7), (8, 64, 64), (9, 70, 129), (17, 31, 600), (64, 96, 33)]
+# rows of one to four tiles, some of which overlap; columns behind the last tile
+TILED_SIZES = [(1, 32, 32), (16, 64, 96), (17, 96, 577), (32, 64, 64), (40, 33, 1536), (56, 64, 34)]
+TILE_FLAGS = {"tiles": [], "no tiles": ["-mno-amx-tile", "-mno-amx-bf16"]}
 
 
-def product(x, weight):
+def product(x, weight, library=LIBRARY):
     """`x @ weight.T` in C."""
     shape = ModelShape(threads=2)
     panels = torch.empty(panels_size(weight, torch.bfloat16), dtype=torch.bfloat16)
-    pack_panels(LIBRARY, shape, weight, panels)
+    pack_panels(library, shape, weight, panels)
     out = torch.full((len(x), len(weight)), torch.nan)
-    multiply_panels(LIBRARY, shape, x, panels, out)
+    multiply_panels(library, shape, x, panels, out)
     return out
 
 
+@pytest.fixture(scope="module", params=TILE_FLAGS)
+def library(request):
+    """With and without the tile registers of AMX; the same where the processor has none."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(native, "COMPILE_FLAGS", native.COMPILE_FLAGS + TILE_FLAGS[request.param])
+        native.library.cache_clear()
+        yield native.library(torch.float32)
+    native.library.cache_clear()
+
+
 @needs_products
-@pytest.mark.parametrize(("m", "n", "k"), SIZES)
-def test_products_are_those_of_rounded_numbers(m, n, k):
+@pytest.mark.parametrize(("m", "n", "k"), SIZES + TILED_SIZES)
+def test_products_are_those_of_rounded_numbers(library, m, n, k):
     generator = torch.Generator().manual_seed(m * n * k)
     x, weight = (torch.randn(rows, k, generator=generator) for rows in (m, n))
     rounded = [numbers.bfloat16().double() for numbers in (x, weight)]
     expected = rounded[0] @ rounded[1].T
-    assert ((product(x, weight) - expected).abs() <= 1e-6 * k**0.5 * 4).all()
+    assert ((product(x, weight, library) - expected).abs() <= 1e-6 * k**0.5 * 4).all()
 
 
 @needs_products
@@ -82,7 +96,7 @@ def test_numbers_are_rounded_as_torch_rounds():
 @needs_products
 def test_logits_of_a_token_do_not_depend_on_the_batch():
     generator = torch.Generator().manual_seed(0)
-    x, weight = (torch.randn(rows, 40, generator=generator) for rows in (37, 50))
+    x, weight = (torch.randn(rows, 72, generator=generator) for rows in (37, 50))
     together = product(x, weight)
     assert all(torch.equal(product(row[None], weight)[0], together[i]) for i, row in enumerate(x))
 
@@ -201,13 +215,12 @@ def test_weights_stored_in_bfloat16_are_packed_without_another_rounding():
 @needs_products
 def test_weights_with_merged_adapters_are_not_rounded(folders):
     policy = adapted_policy(folders["llama"], dtype="bfloat16")
-    panels = backend_of(policy).scratch.buffers
+    buffers = backend_of(policy).scratch.buffers
     sampled_batch(policy)
-    assert panels["panels of q0"].dtype == torch.float32
-    assert "panels of q0 in bfloat16" not in panels
+    assert buffers[PANELS].dtype == torch.float32
     with policy.module.disable_adapter():
         sampled_batch(policy)
-    assert panels["panels of q0 in bfloat16"].dtype == torch.bfloat16
+    assert buffers[PANELS].dtype == torch.bfloat16
 
 
 @needs_products
@@ -218,6 +231,15 @@ def test_the_first_ratio_is_one(folders, make_policy, turns):
     batch = sampled_batch(policy, turns)
     logp = with_cached_activations(policy, batch)[0]
     assert (logp - batch.old_logp)[batch.mask].abs().max() < 1e-5
+
+
+@needs_products
+def test_rows_with_cached_activations_are_one_microbatch(folders):
+    policy = policy_of(folders["llama"], dtype="bfloat16")
+    batch = sampled_batch(policy)
+    backend_of(policy).max_recomputed_tokens = 1
+    (rows,) = policy.microbatches(batch)
+    assert sorted(rows.tolist()) == list(range(len(batch.mask)))
 
 
 @needs_products

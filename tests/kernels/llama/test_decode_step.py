@@ -1,12 +1,16 @@
 """The native backend generates the same replies as the Hugging Face modules."""
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
 import pytest
 
 from grupo.inference.base import Reply, Request, generate_all
+from grupo.kernels import native
 from grupo.models.causal_policy import CausalPolicy
+from tests.helpers.activation_recall import sampled_batch
+from tests.helpers.adapters import adapted_policy
 from tests.helpers.engine_requests import (
     MAX_CONTEXT_TOKENS,
     REQUESTS,
@@ -121,3 +125,28 @@ def test_replies_are_the_same_when_the_prefix_cache_is_cleared(policy):
         assert_same_replies(replies, expected)
         pairs = zip(requests, replies, strict=True)
         requests = [continuation(request, reply, " so") for request, reply in pairs]
+
+
+@pytest.mark.parametrize("make_policy", [policy_of, adapted_policy], ids=["full", "adapters"])
+def test_weights_are_packed_again_when_they_may_have_changed(folders, make_policy, monkeypatch):
+    policy = make_policy(folders["llama"])
+    calls = Counter[str]()
+    call = native.call
+
+    def counted(library, name, *args):
+        calls[name] += 1
+        return call(library, name, *args)
+
+    monkeypatch.setattr(native, "call", counted)
+    packed = []
+    for change in (0.0, 0.0, 0.5, 0.0):
+        if change:
+            next(policy.module.parameters()).data.add_(change)
+        calls.clear()
+        sampled_batch(policy)
+        packed.append(calls["panels"])
+    layers = 7 * policy.hf_model.config.num_hidden_layers
+    head = 1
+    # the weights' version does not contain whether adapters are enabled
+    again = 0 if make_policy is policy_of else layers
+    assert packed == [layers + head, again, layers + head, again]
