@@ -20,7 +20,9 @@ command = ("/bin/sh", "-c", 'echo "$VALUE" >> "$1"', "sh", sys.argv[1])
 for _ in range(2):
     run_after_end(*command, environment={"VALUE": "x"})
 print("ready", flush=True)
-time.sleep(float(sys.argv[2]))
+# a signal that arrives just before a sleep begins is handled when that sleep has ended
+for _ in range(int(sys.argv[2])):
+    time.sleep(0.1)
 """
 START_CHILD = """
 import subprocess, time
@@ -66,7 +68,7 @@ def python_program(code, *arguments):
 @pytest.mark.parametrize("end", [*ENDS, None])
 def test_a_command_runs_once_when_the_process_has_ended(tmp_path, end):
     file = tmp_path / "done"
-    with python_program(CLEAN_UP, str(file), "0" if end is None else "1000") as (process, line):
+    with python_program(CLEAN_UP, str(file), "0" if end is None else "10000") as (process, line):
         assert line == "ready"
         if end is not None:
             assert not file.exists()
