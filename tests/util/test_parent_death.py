@@ -30,7 +30,8 @@ from grupo.util.parent_death import ending_with_parent
 command = ("/bin/sh", "-c", "trap '' TERM; exec sleep 1000")  # it ignores the signal
 child = subprocess.Popen(ending_with_parent(command))
 print(child.pid, flush=True)
-time.sleep(1000)
+for _ in range(10000):
+    time.sleep(0.1)
 """
 FORK = """
 import os
