@@ -27,6 +27,7 @@ from grupo.util.errors import ConfigError
 
 LAST_PORT = 65535
 POLL_INTERVAL = 0.1  # seconds
+ANSWER_SECONDS = 120  # in which an interpreter says whether it has vLLM
 NO_LIMIT = 1 << 30  # of the context: that of the model
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
@@ -137,9 +138,13 @@ def check_interpreter(python: str) -> None:
     """Raise `ConfigError` if an interpreter is missing or has no vLLM."""
     script = "import importlib.util, sys; sys.exit(importlib.util.find_spec('vllm') is None)"
     try:
-        done = subprocess.run([python, "-c", script], capture_output=True, check=False)
+        done = subprocess.run(
+            [python, "-c", script], capture_output=True, check=False, timeout=ANSWER_SECONDS
+        )
     except OSError as error:
         problem = error.strerror
+    except subprocess.TimeoutExpired:
+        problem = f"it gave no answer in {ANSWER_SECONDS} s"
     else:
         problem = "it has no vllm" if done.returncode else ""
     if problem:

@@ -13,12 +13,13 @@ from pathlib import Path
 import pytest
 
 from grupo.cli import main
-from grupo.inference import served_process
+from grupo.inference import serve, served_process
 from grupo.inference.serve import ServeOptions
 from grupo.inference.served_process import HEALTH_INTERVAL, ServedProcess, ServerEndedError
 from grupo.inference.server_process import is_healthy
 from grupo.inference.vllm import Vllm
 from grupo.inference.vllm_engine import VllmEngine
+from grupo.util.errors import ConfigError
 from tests.helpers import fake_vllm
 from tests.helpers.paths import CHILD_ENV
 from tests.helpers.vllm_fixtures import STOP_CONDITIONS, WEIGHTS, assert_all_answered_once
@@ -222,3 +223,18 @@ def test_options_of_vllm_are_refused_with_openai(capsys):
         main(["serve", "model", "--openai", "--lora-rank", "4"])
     assert end.value.code == 2
     assert "lora-rank: of vLLM only. Leave it out" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("script", "problem"),
+    [("exit 1", "it has no vllm"), ("exec sleep 100", "it gave no answer in 0.5 s")],
+)
+def test_an_interpreter_that_has_no_vllm_or_gives_no_answer_is_refused(
+    tmp_path, monkeypatch, script, problem
+):
+    python = tmp_path / "python"
+    python.write_text(f"#!/bin/sh\n{script}\n")
+    python.chmod(0o755)
+    monkeypatch.setattr(serve, "ANSWER_SECONDS", 0.5)
+    with pytest.raises(ConfigError, match=f"^python: '{python}': {problem}. Allowed:"):
+        serve.check_interpreter(str(python))

@@ -9,13 +9,30 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import IO
 
+from grupo.envs.tools.backends.program import STARTED
 from grupo.envs.tools.backends.protocol import MAX_OUTPUT_BYTES, ProgramLimits, SandboxBackend
 from grupo.util.errors import ConfigError
 
 CHUNK_BYTES = 1 << 16
 MAX_WAIT_SECONDS = 1e6  # for longer times, `epoll` raises an error
 END_TIMEOUT = 1.0  # seconds from the kill until the last process of the sandbox has ended
+KILLED = -signal.SIGKILL  # the exit code of a launcher that ran until a limit was reached
 CHECK_LIMITS = ProgramLimits(time_limit=30.0, memory_mib=512, disk_mib=16)
+
+
+class LaunchError(ConfigError):
+    """A launcher ended before it started the program, for example because memory ran out.
+
+    Args:
+        backend: The backend whose launcher it is.
+        cause: The first line that the launcher wrote.
+    """
+
+    def __init__(self, backend: SandboxBackend, cause: str) -> None:
+        super().__init__(
+            f"sandbox: {type(backend).__name__} ended before it started the program: {cause}"
+        )
+        self.cause = cause
 
 
 def run_program(
@@ -27,6 +44,7 @@ def run_program(
         UnicodeEncodeError: The program is no valid text: it has a lone surrogate. Nothing is
             started.
         ConfigError: The backend is not installed.
+        LaunchError: The launcher ended before it started the program.
     """
     program = code.encode()
     with backend.launch(limits, packages) as launch:
@@ -45,7 +63,12 @@ def run_program(
                 output, message = _exchange(process, program, limits.time_limit)
             finally:
                 _kill(process)
-    text = output[:MAX_OUTPUT_BYTES].decode(errors="replace").rstrip()
+    before, is_started, printed = output.partition(STARTED)
+    if not is_started and process.returncode != KILLED:
+        raise LaunchError(
+            backend, _cause(before.decode(errors="replace")) or f"exit code {process.returncode}"
+        )
+    text = printed[:MAX_OUTPUT_BYTES].decode(errors="replace").rstrip()
     return "\n".join(filter(None, (text, message)))
 
 
@@ -63,11 +86,17 @@ def trial_failure(
     backend: SandboxBackend, limits: ProgramLimits, packages: Sequence[Path] = ()
 ) -> str:
     """Why a program that prints one word fails, in one line; "" if it does not."""
-    output = run_program(backend, "print('works')", limits, packages)
-    if output == "works":
-        return ""
+    try:
+        output = run_program(backend, "print('works')", limits, packages)
+    except LaunchError as error:
+        return error.cause
+    return "" if output == "works" else _cause(output) or "it printed nothing"
+
+
+def _cause(output: str) -> str:
+    """The first line that is no part of a traceback's frames, at most 200 characters."""
     lines = [line for line in output.splitlines() if not line.startswith(("Traceback", " "))]
-    return (lines or ["it printed nothing"])[0][:200]
+    return "".join(lines[:1])[:200]
 
 
 def _exchange(
@@ -80,7 +109,7 @@ def _exchange(
     try:
         for chunk in _read_while_writing(process, program, deadline):
             output += chunk
-            if len(output) > MAX_OUTPUT_BYTES:
+            if len(output) > len(STARTED) + MAX_OUTPUT_BYTES:
                 return bytes(output), f"(stopped after {MAX_OUTPUT_BYTES} bytes of output)"
         process.wait(max(0.0, deadline - time.monotonic()))
     except (TimeoutError, subprocess.TimeoutExpired):

@@ -29,8 +29,10 @@ PACKAGE_CODE = f"""\
 os.environ["OMP_NUM_THREADS"] = "1"
 sys.path.append({PACKAGE_FOLDER!r})
 """
-RUN_CODE = """\
-exec(compile(sys.stdin.buffer.read(), "<program>", "exec"), {"__name__": "__main__"})
+STARTED = b"\x02"  # what the command writes before it reads the program, which cannot take it back
+RUN_CODE = f"""\
+os.write(1, {STARTED!r})
+exec(compile(sys.stdin.buffer.read(), "<program>", "exec"), {{"__name__": "__main__"}})
 """
 LINUX_LIMITS = {"RLIMIT_MSGQUEUE": 0, "RLIMIT_SIGPENDING": 64}  # gVisor has neither queue
 PYTHON_OPTIONS = ("-I", "-S", "-B", "-X", "utf8")
