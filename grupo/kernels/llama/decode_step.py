@@ -31,6 +31,7 @@ def prepare_layers(layer_ops: LayerOps, layers: Sequence[LayerWeights]) -> Layer
     names = [(i, name) for i in range(len(layers)) for name in PROJECTIONS]
     sizes = [math.prod(panels_size(layers[i].weights[name], dtype)) for i, name in names]
     buffer = layer_ops.scratch.get(PANELS, 1, sum(sizes), torch.empty(0, dtype=dtype))
+    layer_ops.call_native("use_large_pages", buffer.nbytes, buffer)
     prepared = (ctypes_structs.LayerPointers * len(layers))(*(x.pointers for x in layers))
     for (i, name), panels in zip(names, buffer[0].split(sizes), strict=True):
         weight = layers[i].effective_weight(name)

@@ -17,7 +17,7 @@ enum { TILE_ROWS = 16, TILE_COLUMNS = 16, TILE_PAIRS = 16 };
 #include <sys/syscall.h>
 #include <unistd.h>
 
-enum { REQUEST_PERMISSION = 0x1023, TILE_DATA = 18, PREFETCHED_BYTES = 8192 };
+enum { REQUEST_PERMISSION = 0x1023, TILE_DATA = 18, PREFETCHED_BYTES = 32 << 10 };
 
 typedef struct {
     uint8_t palette, start_row, reserved[14];

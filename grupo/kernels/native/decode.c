@@ -6,6 +6,8 @@
 #include "bfloat16.h"
 #include "gemm_panels.h"
 
+#include <sys/mman.h>
+
 typedef struct {
     n_t rows, capacity, width;  // suffix tokens a row has room for, length of the longest prefix
     n_t rounded;                // whether panels are in bfloat16, and products of rounded numbers
@@ -262,4 +264,14 @@ void panels(const ModelShape *s, n_t n, n_t k, const real *w, real *out) {
         for (n_t c = 0; c < PANEL; c++)
             for (n_t i = 0; i < k; i++)
                 out[(j * k) + i * PANEL + c] = j + c < n ? w[(j + c) * k + i] : 0;
+}
+
+// Asks the operating system for large pages below a buffer that nobody has written yet: decoding
+// reads panels at the rate of the memory, and finding small pages slows it.
+void use_large_pages(const ModelShape *s, n_t bytes, char *start) {
+#ifdef MADV_HUGEPAGE
+    uintptr_t page = 4096, first = ((uintptr_t)start + page - 1) / page * page;
+    if (bytes > (4 << 20))
+        madvise((void *)first, ((uintptr_t)start + bytes - first) / page * page, MADV_HUGEPAGE);
+#endif
 }

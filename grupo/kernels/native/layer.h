@@ -81,11 +81,23 @@ static inline float fast_exp(float arg) { // 2^n times a polynomial, within 2 ul
 }
 #endif
 
+// Compilers add the sums of a simd reduction one after another; these are added by halves.
+typedef real lanes_t __attribute__((vector_size(64), aligned(sizeof(real))));
+enum { NUM_SUMS = 64 / sizeof(real) };
+
 static inline real dot(n_t n, const real *a, const real *b) {
-    real sum = 0;
-#pragma omp simd reduction(+ : sum)
-    for (n_t i = 0; i < n; i++) sum += a[i] * b[i];
-    return sum;
+    lanes_t sums = {0};
+    n_t i = 0;
+    for (; i + NUM_SUMS <= n; i += NUM_SUMS)
+        sums += *(const lanes_t *)(a + i) * *(const lanes_t *)(b + i);
+    real half[NUM_SUMS], rest = 0;
+    *(lanes_t *)half = sums;
+#pragma GCC unroll 4
+    for (int width = NUM_SUMS / 2; width; width /= 2)
+#pragma GCC unroll 8
+        for (int j = 0; j < width; j++) half[j] += half[j + width];
+    for (; i < n; i++) rest += a[i] * b[i];
+    return half[0] + rest;
 }
 
 static inline void axpy(n_t n, real factor, const real *a, real *out) {
@@ -156,6 +168,7 @@ static inline void swiglu_backward(n_t n, const real *gate, const real *up, cons
 // Replaces scores by their softmax and returns their log-sum-exp.
 static inline real softmax_inplace(n_t n, real *x) {
     real max = x[0], sum = 0;
+#pragma omp simd reduction(max : max)
     for (n_t i = 1; i < n; i++) max = x[i] > max ? x[i] : max;
 #pragma omp simd reduction(+ : sum)
     for (n_t i = 0; i < n; i++) sum += x[i] = fast_exp(x[i] - max);
