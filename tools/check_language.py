@@ -31,6 +31,11 @@ OTHER_WORDS = {
     "moved_token": "uncached_token",
     "EnvWithLosses": "EnvWithLostReplies",
     "RecipeFile": "StoredRecipe",
+    "Shown": "SimilarExamples",
+    "Remembered": "RecalledThoughts",
+    "Reconsidered": "AdvantageRevision",
+    "MonteCarlo": "StepTreeSearch",
+    "as_chosen": "mark_not_sampled",
 }
 FIRST_WORDS = re.compile(
     r"(what|whom?|whoever|that|those|it|they|all (of|that|who)|every(body|thing)|nobody)\b", re.I

@@ -28,6 +28,8 @@ SourceArgument = Annotated[
     str, Argument(metavar="RUN_OR_MODEL", help="Folder of a run; or a model, as for --model.")
 ]
 PromptArgument = Annotated[str, Argument(help='The prompt; "-" is read from standard input.')]
+SystemOption = Annotated[str, Option(help="System message.")]
+AttemptsOption = Annotated[int, Option(min=1, help="Independent answers to the prompt.")]
 ColumnOption = Annotated[
     list[str] | None,
     Option(metavar="NAME=VALUE", help="Column that the reward reads, as answer=42; repeatable."),
@@ -39,29 +41,36 @@ TokensOption = Annotated[
 TemperatureOption = Annotated[
     float | None, Option(min=0, help="0 is greedy; by default that of the run, or 1.")
 ]
+SeedOption = Annotated[int, Option(min=0, max=MAX_SEED, help="Seed of the random choices.")]
+ChatOption = Annotated[bool, Option("--chat", help="Hold a conversation, a line each turn.")]
+PlainOption = Annotated[
+    bool, Option("--plain", help="Continue the prompt as text, without the chat template.")
+]
+StrategyOption = Annotated[
+    str,
+    Option(
+        help="How the prompt is answered: single, Vote(16), Revised(max_revisions=3), file.py:name."
+    ),
+]
+LogprobsOption = Annotated[
+    bool, Option("--logprobs", help="Print each token with its log-probability.")
+]
 
 
 def ask(
     source: SourceArgument,
     prompt: PromptArgument = "",
-    system: Annotated[str, Option(help="System message.")] = "",
-    attempts: Annotated[int, Option(min=1, help="Independent answers to the prompt.")] = 1,
+    system: SystemOption = "",
+    attempts: AttemptsOption = 1,
     reward: RewardOption = None,
     column: ColumnOption = None,
     max_new_tokens: TokensOption = None,
     temperature: TemperatureOption = None,
-    seed: Annotated[int, Option(min=0, max=MAX_SEED, help="Seed of the random choices.")] = 0,
-    chat: Annotated[bool, Option("--chat", help="Hold a conversation, a line each turn.")] = False,
-    plain: Annotated[
-        bool, Option("--plain", help="Continue the prompt as text, without the chat template.")
-    ] = False,
-    strategy: Annotated[
-        str,
-        Option(help="How the prompt is answered: single, Vote(16), Revised(most=3), file.py:name."),
-    ] = "",
-    logprobs: Annotated[
-        bool, Option("--logprobs", help="Print each token with its log-probability.")
-    ] = False,
+    seed: SeedOption = 0,
+    chat: ChatOption = False,
+    plain: PlainOption = False,
+    strategy: StrategyOption = "",
+    logprobs: LogprobsOption = False,
     checkpoint: CheckpointOption = "last",
     weights: WeightsOption = "trained",
     as_json: JsonOption = False,
@@ -72,7 +81,7 @@ def ask(
     from grupo.cli.ask_args import AskArgs, read_prompt
 
     text = "" if chat else read_prompt(prompt, sys.stdin)
-    args = AskArgs(
+    conversation = AskArgs(
         source,
         system,
         plain,
@@ -84,20 +93,23 @@ def ask(
         checkpoint,
         weights,
         strategy,
-    )
-    conversation = args.open()
+    ).open()
     print_error(f"{conversation.name}")
     if chat:
         hold_conversation(conversation, logprobs=logprobs)
-        return
-    if attempts == 1 and not as_json:
+    elif as_json:
+        print_json(conversation, conversation.answers(text, attempts), has_strategy=bool(strategy))
+    elif attempts == 1:
         print_streamed(conversation, text, logprobs=logprobs)
-        return
-    rollouts = conversation.answers(text, attempts)
-    if as_json:
-        print_line(json.dumps(answers_data(conversation, rollouts, has_strategy=bool(strategy))))
     else:
-        print_answers(conversation, rollouts, logprobs=logprobs)
+        print_answers(conversation, conversation.answers(text, attempts), logprobs=logprobs)
+
+
+def print_json(
+    conversation: "Conversation", rollouts: Sequence["Rollout"], *, has_strategy: bool
+) -> None:
+    """Print all answers as one line of JSON."""
+    print_line(json.dumps(answers_data(conversation, rollouts, has_strategy=has_strategy)))
 
 
 def print_answers(

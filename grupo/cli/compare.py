@@ -90,11 +90,9 @@ def compare(
     all runs.
     """
     from grupo.cli.build_experiment import ExperimentArgs
-    from grupo.cli.build_recipe import parse_option
 
-    if not out_folder:
-        raise ConfigError("out: none is given. Write --out FOLDER.")
-    args = ExperimentArgs(
+    folder = _parse_out_folder(out_folder)
+    comparison = ExperimentArgs(
         *(tuple(strings or ()) for strings in (arguments, method, recipes, tasks, reward)),
         budget=budget,
         updates_per_step=updates_per_step,
@@ -105,9 +103,7 @@ def compare(
         model=model,
         baseline=baseline,
         metric=metric,
-    )
-    folder = parse_option(parse_folder, "out", out_folder)
-    comparison = args(folder)
+    )(folder)
     if trial:
         _print_measured_cost(comparison, folder, workers, threads)
     elif estimate:
@@ -116,6 +112,14 @@ def compare(
         _write_report(comparison, folder)
     else:
         _run_comparison(comparison, folder, workers, threads, retry=retry)
+
+
+def _parse_out_folder(text: str) -> Path:
+    from grupo.cli.build_recipe import parse_option
+
+    if not text:
+        raise ConfigError("out: none is given. Write --out FOLDER.")
+    return parse_option(parse_folder, "out", text)
 
 
 def _print_estimate(comparison: "Comparison", folder: Path, workers: int, threads: int) -> None:

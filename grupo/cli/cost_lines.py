@@ -30,7 +30,7 @@ from grupo.models.prompt_limit import read_prompt_limit
 from grupo.models.token_statistics import logits_per_chunk_of
 from grupo.models.vision_lm import VisionLM
 from grupo.recipe import Recipe
-from grupo.report.step_line import count, format_duration
+from grupo.report.step_line import format_count, format_duration
 from grupo.tasks.overlong import fit_prompts
 from grupo.toy import quickstart
 
@@ -160,7 +160,9 @@ def _describe_evaluations(work: RunWork) -> str:
     answers = ""
     if attempts := evaluation.attempts:
         size = f"{work.evaluation(tasks, attempts).rollouts:,} rollouts"
-        answers = f" ({count(tasks, 'task')}, a greedy and {attempts} sampled answers to each)"
-    during = f", {size} after every {count(evaluation.every, 'step')}"
+        answers = (
+            f" ({format_count(tasks, 'task')}, a greedy and {attempts} sampled answers to each)"
+        )
+    during = f", {size} after every {format_count(evaluation.every, 'step')}"
     during *= work.num_evaluations > 2
     return f"{size} before training{during} and {size} after it{answers}"

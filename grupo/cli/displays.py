@@ -24,8 +24,8 @@ def make_callback(folder: Path, *, verbose: bool, **loggers: bool) -> Callback:
     return CallbackList([display, *selected_loggers(folder, **loggers)])
 
 
-def callback_of(*, verbose: bool, **loggers: bool) -> Callable[[Path], Callback]:
-    """The display and the loggers of each stage of a pipeline, from the stage's folder."""
+def callback_factory(*, verbose: bool, **loggers: bool) -> Callable[[Path], Callback]:
+    """A function that returns the display and the loggers of a run, from the folder of the run."""
     return partial(make_callback, verbose=verbose, **loggers)
 
 

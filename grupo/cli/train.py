@@ -1,8 +1,6 @@
 """Commands that train: `grupo train`, `resume` and `make-toy-model`."""
 
 import os
-from collections.abc import Generator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -18,14 +16,16 @@ from grupo.cli.options import (
     VerboseOption,
     WandbOption,
 )
+from grupo.cli.resume_hint import resume_hint
 from grupo.distributed.phase import Phase
 from grupo.distributed.start import is_rank_0
 from grupo.util.console import out, print_error, print_line
 from grupo.util.errors import ConfigError
-from grupo.util.run_files import CHECKPOINTS_FOLDER, RECIPE_JSON
-from grupo.util.user_paths import parse_folder, shell_path
+from grupo.util.run_files import RECIPE_JSON
+from grupo.util.user_paths import parse_folder
 
 if TYPE_CHECKING:
+    from grupo.cli.build_recipe import RecipeArgs
     from grupo.cli.chosen_defaults import ChosenRecipe
     from grupo.recipe import Recipe
     from grupo.training.callbacks import Callback
@@ -77,8 +77,7 @@ def train_command(
     """Train a policy. Every field of a recipe is an option, listed below."""
     _launch_ranks(context, ranks, oversubscribe)
     from grupo.cli.build_recipe import RecipeArgs, parse_option
-    from grupo.cli.chosen_defaults import recipe_with_defaults
-    from grupo.cli.displays import callback_of, make_callback
+    from grupo.cli.displays import callback_factory
     from grupo.cli.fields import split_arguments
     from grupo.cli.pipeline import (
         PipelineCommand,
@@ -86,31 +85,24 @@ def train_command(
         find_pipeline,
         with_fields,
     )
-    from grupo.config.validate import check_recipe
-    from grupo.training.resume.run_folder import RunFolder
 
     address, fields = split_arguments(arguments or ())
-    loggers = {"tensorboard": tensorboard, "trackio": trackio, "wandb": wandb}
+    make_callback = callback_factory(
+        verbose=verbose, tensorboard=tensorboard, trackio=trackio, wandb=wandb
+    )
     if pipeline := parse_option(find_pipeline, "recipe", address):
         check_no_recipe_options(method=method, model=model, tasks=tasks, reward=reward)
         fields = (*fields, ("eval_tasks", eval_tasks)) if eval_tasks else fields
-        run_pipeline = PipelineCommand(
-            run, resume_if_exists, callback_of(verbose=verbose, **loggers)
-        )
+        run_pipeline = PipelineCommand(run, resume_if_exists, make_callback)
         return run_pipeline(with_fields(pipeline, fields), dry_run=dry_run)
     args = RecipeArgs(address, method, model, tasks, eval_tasks, tuple(reward or ()), fields)
-    chosen = recipe_with_defaults(args, epochs)
-    check_recipe(chosen.recipe)
-    for choice in chosen.choices if is_rank_0() else ():
-        print_error(str(choice))
+    chosen = _checked_recipe(args, epochs)
     if dry_run:
         return _print_dry_run(chosen)
     folder, exists = _run_folder(run, resume_if_exists)
-    callback = make_callback(folder, verbose=verbose, **loggers)
-    if not exists:
-        return _train_new_run(chosen, folder, callback)
-    RunFolder.open(folder).check_same_recipe(chosen.recipe)
-    _resume_run(folder, callback)
+    if exists:
+        return _resume_same_recipe(chosen, folder, make_callback(folder))
+    _train_new_run(chosen, folder, make_callback(folder))
 
 
 def resume_command(
@@ -131,7 +123,7 @@ def resume_command(
     must be those of the run, except for max_steps and others that change no step already done.
     """
     from grupo.cli.build_recipe import RecipeArgs
-    from grupo.cli.displays import callback_of, make_callback
+    from grupo.cli.displays import callback_factory
     from grupo.cli.fields import split_arguments
     from grupo.cli.pipeline import resume_stages
     from grupo.config.overrides import apply_overrides
@@ -141,9 +133,11 @@ def resume_command(
     from grupo.training.resume.extend import extend_run
 
     _launch_ranks(context, ranks, oversubscribe)
-    loggers = {"tensorboard": tensorboard, "trackio": trackio, "wandb": wandb}
+    make_callback = callback_factory(
+        verbose=verbose, tensorboard=tensorboard, trackio=trackio, wandb=wandb
+    )
     if is_pipeline(run):
-        return resume_stages(run, arguments or (), callback_of(verbose=verbose, **loggers))
+        return resume_stages(run, arguments or (), make_callback)
     address, fields = split_arguments(arguments or ())
 
     def change(recipe: "Recipe") -> "Recipe":
@@ -152,7 +146,7 @@ def resume_command(
     for message in extend_run(run, change) if is_rank_0() else ():
         print_line(message)
     exchange_json(launched_ranks(), None, Phase.RUN_EXTENDED)
-    _resume_run(run, make_callback(run, verbose=verbose, **loggers))
+    _resume_run(run, make_callback(run))
 
 
 def make_toy_model(
@@ -192,6 +186,18 @@ def _launch_ranks(context: Context, ranks: int, oversubscribe: bool) -> None:
     if ranks == 1:
         return
     raise Exit(launch(context.find_root().obj, ranks))
+
+
+def _checked_recipe(args: "RecipeArgs", epochs: float) -> "ChosenRecipe":
+    """The recipe with its defaults, which are printed; raises `ConfigError` if it cannot work."""
+    from grupo.cli.chosen_defaults import recipe_with_defaults
+    from grupo.config.validate import check_recipe
+
+    chosen = recipe_with_defaults(args, epochs)
+    check_recipe(chosen.recipe)
+    for choice in chosen.choices if is_rank_0() else ():
+        print_error(str(choice))
+    return chosen
 
 
 def _print_dry_run(chosen: "ChosenRecipe") -> None:
@@ -237,7 +243,7 @@ def _train_new_run(chosen: "ChosenRecipe", folder: Path, callback: "Callback") -
     start = describe_start(recipe.policy)
     if start and is_rank_0():
         print_line(start)
-    with _resume_hint(folder):
+    with resume_hint(folder):
         trainer = create_trainer(recipe, folder, callback, ranks)
         with trainer.lock:
             if is_rank_0():
@@ -248,38 +254,19 @@ def _train_new_run(chosen: "ChosenRecipe", folder: Path, callback: "Callback") -
         _print_summary(folder, summary)
 
 
+def _resume_same_recipe(chosen: "ChosenRecipe", folder: Path, callback: "Callback") -> None:
+    """Resume the run in a folder; raises `ConfigError` if it has another recipe."""
+    from grupo.training.resume.run_folder import RunFolder
+
+    RunFolder.open(folder).check_same_recipe(chosen.recipe)
+    _resume_run(folder, callback)
+
+
 def _resume_run(folder: Path, callback: "Callback") -> None:
     from grupo.training.start import resume_training
 
-    with _resume_hint(folder):
+    with resume_hint(folder):
         _print_summary(folder, resume_training(folder, callback))
-
-
-@contextmanager
-def _resume_hint(folder: Path) -> Generator[None]:
-    """Print how to resume a run that ends with an error or Ctrl-C."""
-    try:
-        yield
-    except ConfigError:
-        raise  # its message says what to do
-    except BaseException:
-        if is_rank_0() and _is_resumable(folder):
-            print_error(f"`grupo resume {shell_path(folder)}` continues {_resume_point(folder)}.")
-        raise
-
-
-def _resume_point(folder: Path) -> str:
-    has_checkpoint = any((folder / CHECKPOINTS_FOLDER).glob("step-*"))
-    return "from the last checkpoint" if has_checkpoint else "with the first step"
-
-
-def _is_resumable(folder: Path) -> bool:
-    """Whether the folder holds a run whose recipe has no objects that were in memory."""
-    from grupo.core.serialization import objects_in_memory
-    from grupo.training.resume.run_folder import RunFolder
-
-    has_run = (folder / RECIPE_JSON).is_file()
-    return has_run and not objects_in_memory(RunFolder.open(folder).recipe)
 
 
 def _print_summary(folder: Path, summary: dict[str, Any]) -> None:

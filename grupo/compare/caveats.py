@@ -10,7 +10,8 @@ from grupo.core.component import to_code
 from grupo.util.statistics import CONFIDENCE_LEVEL, pairs_needed, smallest_corrected_p
 
 ALPHA = 1 - CONFIDENCE_LEVEL
-# by seeds: how often of 100 times the percentile bootstrap interval of normal values misses
+# by the largest number of seeds: how many of 100 percentile bootstrap intervals of 95 % miss the
+# true mean, for normally distributed values
 BOOTSTRAP_MISSES = {2: 49, 3: 25, 4: 21, 5: 16, 6: 13, 8: 12, 12: 9, 24: 7}
 MAX_USAGE_RATIO = 1.1  # larger differences in usage are reported
 
@@ -31,23 +32,23 @@ def _single_seed(result: ComparisonResult) -> Iterator[str]:
 def _too_few_pairs(result: ComparisonResult) -> Iterator[str]:
     count = len(result.differences)
     pairs = max((difference.pairs for difference in result.differences), default=0)
-    smallest = smallest_corrected_p(pairs, count)
-    if count and pairs > 1 and smallest > ALPHA and not result.comparison.design:
+    smallest_p = smallest_corrected_p(pairs, count)
+    if count and pairs > 1 and smallest_p > ALPHA and not result.comparison.design:
         yield (
             f"{pairs} pairs cannot be significant in the sign test: the smallest possible p is"
-            f" {2.0 ** (1 - pairs):.3g}, and {smallest:.3g} corrected for {count}"
+            f" {2.0 ** (1 - pairs):.3g}, and {smallest_p:.3g} corrected for {count}"
             f" comparison{'s' * (count > 1)}. {pairs_needed(count)} pairs are needed."
         )
 
 
 def _short_intervals(result: ComparisonResult) -> Iterator[str]:
-    """Bootstrap intervals of few seeds are too short."""
-    seeds = max((row.finished for row in result.rows if not row.task_set), default=0)
-    seeds //= len(result.comparison.task_set_names)
-    missed = next((x for count, x in BOOTSTRAP_MISSES.items() if seeds <= count), 0)
-    if missed and seeds > 1:
+    """Bootstrap intervals over few seeds, which are too short."""
+    finished_runs = max((row.finished for row in result.rows if not row.task_set), default=0)
+    seeds = finished_runs // len(result.comparison.task_set_names)
+    misses = next((x for count, x in BOOTSTRAP_MISSES.items() if seeds <= count), 0)
+    if misses and seeds > 1:
         yield (
-            f"With {seeds} seeds the bootstrap interval of a mean misses it about {missed} times in"
+            f"With {seeds} seeds the bootstrap interval of a mean misses it about {misses} times in"
             " 100, not 5, even if runs are normally distributed."
         )
 
@@ -72,7 +73,7 @@ def _unfinished_runs(result: ComparisonResult) -> Iterator[str]:
 
 
 def _unequal_usage(result: ComparisonResult) -> Iterator[str]:
-    """Usage that the budget does not hold equal and that differs much."""
+    """Steps, tokens and seconds that differ much between recipes, although the budget is equal."""
     recipes = result.comparison.recipes
     rows = {row.name: row for row in result.rows if not row.task_set and row.name in recipes}
     baseline = rows[result.comparison.baseline_name]
@@ -115,10 +116,12 @@ def _other_fields_differ(result: ComparisonResult) -> Iterator[str]:
 def _replaced_update_plans(result: ComparisonResult) -> Iterator[str]:
     """Methods that were trained with another update plan than their own."""
     run_recipes = result.comparison.run_recipes
-    own = {name: recipe.method.updates for name, recipe in result.comparison.recipes.items()}
-    replaced = [name for name in own if run_recipes[name].method.updates != own[name]]
+    own_plans = {name: x.method.updates for name, x in result.comparison.recipes.items()}
+    replaced = [
+        name for name, plan in own_plans.items() if run_recipes[name].method.updates != plan
+    ]
     if replaced:
-        plans = "; ".join(f"{name}, {to_code(own[name])}" for name in replaced)
+        plans = "; ".join(f"{name}, {to_code(own_plans[name])}" for name in replaced)
         yield (
             "Update plans were held equal; these methods have their own plan, with which their"
             f" results may differ: {plans}. `--updates-per-step per-method` keeps it."

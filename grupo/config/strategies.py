@@ -16,15 +16,15 @@ from grupo.models.multi_policy_spec import MultiPolicy, RolePolicy
 from grupo.recipe import Recipe
 from grupo.rewards.by_column import task_validators
 from grupo.rewards.choices import ByReward, Least
-from grupo.rollouts.turns import GroupThink, MonteCarlo, SteeredEntropy, Vote, WithProgram
+from grupo.rollouts.turns import GroupThink, SteeredEntropy, StepTreeSearch, Vote, WithProgram
 from grupo.rollouts.turns.choices import MostVoted
-from grupo.rollouts.turns.private_context import ReadsThoughts
+from grupo.rollouts.turns.private_context import PutsThoughtsInPrompts
 from grupo.util.errors import ConfigError, suggest
 
 
 @runtime_checkable
 class SelfChecking(Protocol):
-    """A component that needs something of the machine, such as a device or a folder."""
+    """A component that can check whether the machine has what it needs, such as a file."""
 
     def check(self) -> None:
         """Raise `ConfigError` if the machine lacks it."""
@@ -63,7 +63,7 @@ def _check_context(field: str, strategy: TurnStrategy, recipe: Recipe) -> None:
     A model that cannot be read, such as a toy model before its training, is not checked: who loads
     it says what is wrong.
     """
-    kinds = ReadsThoughts | MonteCarlo | WithProgram | GroupThink
+    kinds = PutsThoughtsInPrompts | StepTreeSearch | WithProgram | GroupThink
     parts = [part for part in walk(strategy) if isinstance(part, kinds)]
     if not parts:
         return
@@ -80,13 +80,13 @@ def _check_context(field: str, strategy: TurnStrategy, recipe: Recipe) -> None:
 
 
 def _context_problem(
-    part: ReadsThoughts | MonteCarlo | WithProgram | GroupThink, limit: PromptLimit
+    part: PutsThoughtsInPrompts | StepTreeSearch | WithProgram | GroupThink, limit: PromptLimit
 ) -> str:
     """Why the texts of a part of a strategy exceed the context; "" if they do not."""
     context, room = limit.context_length, limit.room
-    if isinstance(part, MonteCarlo) and part.most_tokens >= context:
+    if isinstance(part, StepTreeSearch) and part.max_answer_tokens >= context:
         return (
-            f"{to_code(part)}, whose answers may have {part.most_tokens:,} tokens in"
+            f"{to_code(part)}, whose answers may have {part.max_answer_tokens:,} tokens in"
             f" {part.max_steps} steps of {part.max_step_tokens}; the model's context has"
             f" {context:,}, with the prompt. Allowed: a product of max_steps and"
             f" max_step_tokens below {context:,}."
@@ -99,12 +99,12 @@ def _context_problem(
             f" {context:,}."
         )
     if isinstance(part, WithProgram):
-        excess = limit.describe_excess(Task("program", part.given().prompt("")))
+        excess = limit.describe_excess(Task("program", part.load().prompt("")))
         allowed = f", without a task. Allowed: {limit.allowed}."
         return f"WithProgram.file: {part.file!r} has {excess}{allowed}" if excess else ""
-    if isinstance(part, ReadsThoughts) and part.private_tokens >= room:
+    if isinstance(part, PutsThoughtsInPrompts) and part.thought_tokens_in_prompt >= room:
         return (
-            f"{type(part).__name__} may put {part.private_tokens:,} tokens of thoughts"
+            f"{type(part).__name__} may put {part.thought_tokens_in_prompt:,} tokens of thoughts"
             f" before the task. A context of {context:,} tokens, with an answer of"
             f" {limit.max_new_tokens:,}, leaves {room:,}. Ask for fewer or shorter"
             " thoughts."

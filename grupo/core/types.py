@@ -161,7 +161,7 @@ class Rollout:
         rejected: Of a rollout of one turn that a `CollectStage` sampled: the answers that its turn
             strategy rejected.
         notes: Texts that the turn strategy wrote for its later turns, such as the thoughts of
-            `Remembered`. Neither the environment nor a loss reads them.
+            `RecalledThoughts`. Neither the environment nor a loss reads them.
     """
 
     turns: tuple[tuple[Observation, Response], ...] = ()

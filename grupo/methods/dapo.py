@@ -42,11 +42,11 @@ def dapo(
         group_size: rollouts per task.
         clip_low: ratios are at least 1 - clip_low.
         clip_high: ratios are at most 1 + clip_high.
-        max_resample_rounds: most rounds of generation in a step (max_num_gen_batches of the
-            released scripts: 10).
+        max_resample_rounds: largest number of generation rounds of a step (released scripts:
+            max_num_gen_batches, 10).
         reward_range: smallest and largest reward of the environment, which become -1 and 1 (eq. 7).
     """
-    # Among rewards of 0 and 1 an overlong correct answer would equal a short wrong one.
+    # with rewards of 0 and 1, a correct answer with the full penalty would get 0, as a wrong one
     shaping = (RescaleReward(reward_range), OverlongPenalty(max_length, overlong_buffer))
     return Method(
         curriculum=DynamicSampling(ShuffledTasks(), max_resample_rounds),
@@ -76,8 +76,8 @@ PAPER = Paper(
         "Groups of equal rewards are dropped, in the script those of equal accuracy.",
         "After the last round a step trains on fewer groups; the script ends with an error after 10"
         " batches.",
-        "The mean is over the tokens of a minibatch; verl of the script's time took it over a"
-        " micro-batch, which counts by its share of the answers.",
+        "The mean is over the tokens of a minibatch. verl, as of the script, took it over each"
+        " micro-batch and weighted a micro-batch by its share of the answers.",
     ),
     audit=(
         "formulas as cited in the file; constants and batch sizes compared with "

@@ -1,4 +1,4 @@
-"""EMPO: the reward is the frequency of the meaning. Zhang et al., 2025, arXiv:2504.05812."""
+"""EMPO: common meanings are rewarded, without labels. Zhang et al., 2025, arXiv:2504.05812."""
 
 import torch
 from torch import Tensor
@@ -24,8 +24,9 @@ def empo(
 ) -> Method:
     """A = (r - mean(r)) / std(r), r the frequency of the answer's meaning in its group; no KL.
 
-    Reward terms: "cluster" labels the meaning of each answer; negative where there is none. Groups
-    contribute only where min_entropy < H / ln G < max_entropy, H the entropy of the labels.
+    Reward terms: "cluster" is the label of each answer's meaning; it is negative for a rollout
+    without an answer. A group contributes only if min_entropy < H / ln G < max_entropy, where H is
+    the entropy of its labels and G its number of rollouts.
 
     Args:
         group_size: rollouts per task (authors' code: 7).
@@ -92,9 +93,9 @@ PAPER = Paper(
         "trl/src/open_r1/rewards.py",
     ),
     plan=(
-        "config_EMPO_NM_COT_20K_1.5B.yaml and EMPOTrainer.compute_loss: 7 processes take a prompt "
-        "each, 16 times: 7 answers to each of 112 prompts in one optimizer step: one update per "
-        "step, at which the clip never acts"
+        "config_EMPO_NM_COT_20K_1.5B.yaml and EMPOTrainer.compute_loss: an optimizer step has 7 "
+        "answers to each of 112 prompts, one prompt for each of 7 processes and each of 16 "
+        "accumulation steps. This is one update per step, in which the clip does not act"
     ),
     missing=(
         "The verl variant: groups of 16, GSPO's ratio and clips, 8 updates per step.",
@@ -109,11 +110,11 @@ PAPER = Paper(
     ),
     deviations=(
         (
-            "The paper keeps questions with d_low < H < d_high; the TRL code drops only groups "
-            "whose answers all differ (max_entropy = 1), and the verl code none: its rule, max p "
-            "of 1/4 or more, is not called."
+            "The paper keeps questions with d_low < H < d_high. The TRL code drops only groups "
+            "whose answers all differ (max_entropy = 1). The verl code drops no group, because it "
+            "does not call its rule, which asks for max p of 1/4 or more."
         ),
-        "Standard deviations gain 1e-6, in the TRL code 1e-4. That code has no clip.",
+        "1e-6 is added to standard deviations, in the TRL code 1e-4. The TRL code has no clip.",
     ),
     audit=(
         "reward and entropy threshold compared with get_empo_math_reward, group, KL and batch "

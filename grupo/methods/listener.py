@@ -31,7 +31,7 @@ def listener(
         clip_eps: ratios are clipped to [1 - clip_eps, 1 + clip_eps] (our choice).
         correct_coef: weight of correctness (second-hand).
         listener_coef: weight of the listener's probability (second-hand).
-        min_confidence: probability from which the listener pays (our choice).
+        min_confidence: p counts only above this probability (our choice).
     """
     reward = ListenerReward(correct_coef, listener_coef, min_confidence)
     return Method(
@@ -43,15 +43,14 @@ def listener(
 
 @component
 class ListenerReward:
-    """r = f (1 + correct_coef c + listener_coef p), format f, correctness c, listener's probability
-    p.
+    """r = f (1 + correct_coef c + listener_coef p), with format f, correctness c and listener p.
 
-    p is the listener's probability of the true answer and is paid only above min_confidence.
+    p is the listener's probability of the true answer; it counts as 0 up to min_confidence.
 
     Args:
         correct_coef: weight of correctness.
         listener_coef: weight of the listener's probability.
-        min_confidence: probability from which the listener pays.
+        min_confidence: p counts only above this probability.
     """
 
     correct_coef: NumberOrSchedule = 0.5
@@ -82,11 +81,11 @@ PAPER = Paper(
         "not act"
     ),
     deviations=(
-        "The format gates the rest, and group_size and clip_eps are our choice; so are the mean "
-        "over answers and no KL divergence.",
+        "Our choices: a wrong format sets the whole reward to 0; group_size and clip_eps; the mean "
+        "over answers; and no KL divergence.",
         (
-            "ListenerProbability normalises over the texts of all options; how the listener's "
-            "probability is read off is our reading of the abstract."
+            "ListenerProbability normalises over the texts of all options. This is our reading of "
+            "the abstract, which does not say how the probability is computed."
         ),
     ),
     audit=(

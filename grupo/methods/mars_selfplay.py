@@ -30,10 +30,12 @@ from grupo.rollouts.samplers import SelfPlay
 def mars_selfplay(
     games: PositiveInt = 1, clip_eps: NonNegative = 0.2, kl_coef: NonNegative = 0.2
 ) -> Method:
-    """A = whiten(sum over k' >= k of (r_k' - m_seat) - c_seat) over all tokens; PPO's clip and k3.
+    """A_k = whiten(S_k - c), S_k = sum over k' >= k of (r_k' - m); PPO's clip and the KL term k3.
 
-    m is the mean reward of a seat's turns, c the mean of its distinct sums, over the whole batch.
-    The loss is the mean over rollouts of the mean over tokens.
+    r_k is the reward of turn k. A seat is a player's place in the game. m is the mean reward of the
+    turns of a seat, and c is the mean of the distinct values of S of this seat. Both means are over
+    the whole batch, and whitening is over all tokens. The loss is the mean over rollouts of the
+    mean over tokens.
 
     A step has 48 updates, each on a minibatch of its groups.
 
@@ -54,9 +56,10 @@ def mars_selfplay(
 
 @component
 class SeatAdvantage:
-    """A_k = sum over k' >= k of (r_k' - m), minus the mean of the seat's distinct A.
+    """A_k = S_k - c, S_k = sum over k' >= k of (r_k' - m).
 
-    r_k is the reward of turn k, m the mean of r over all turns of its seat (reward term "seat").
+    r_k is the reward of turn k, and m is the mean of r over all turns of the same seat, which the
+    reward term "seat" numbers. c is the mean of the distinct values of S of this seat.
     """
 
     requires = Requires(signals=("step/reward",), reward_terms=("seat",), whole_batch=True)
@@ -94,10 +97,11 @@ PAPER = Paper(
         "data-parallel ranks (8 devices, tensor parallel 4), 48 updates"
     ),
     missing=(
-        "An answer without exactly one legal action, of 4,096 tokens, or near the limit of the "
-        "sequence ends a game of the release: its player gets the loss and -10, the other 0.",
-        "The release trains on the first 384 rollouts that finish of up to 768, so that short "
-        "games are more frequent.",
+        "In the release, an answer ends the game if it has not exactly one legal action, has 4,096 "
+        "tokens, or is near the limit of the sequence. Its player gets the reward of a loss and "
+        "-10, the other player 0.",
+        "The release generates up to 768 rollouts and trains on the first 384 that finish, among "
+        "which short games are more frequent.",
         "The release trains the forced `<think>` and line break at the beginning of every turn.",
         "A mean for each kind of game: the batch here is of one kind, the release's of several.",
         "The format reward of 0.05 for each valid turn, and the penalty of long turns.",
@@ -106,8 +110,8 @@ PAPER = Paper(
     ),
     deviations=(
         (
-            "Distinct values are those of turns: the code's are those of all positions, the 0 "
-            "after the end included."
+            "Distinct values are taken over turns. The code takes them over all positions, "
+            "including the 0 after the end of a rollout."
         ),
         (
             "The configuration leaves the aggregation seq-mean-token-sum, the pipeline's default. "
@@ -116,8 +120,8 @@ PAPER = Paper(
         ),
         ("A minibatch has the rollouts of whole groups, in the release 8 rollouts."),
         (
-            "whiten_rewards of the configuration is left out. Centred rewards have mean 0, so it "
-            "divides them by a number, which the whitening of advantages removes."
+            "whiten_rewards of the configuration is left out. It divides centred rewards by one "
+            "number, and the whitening of advantages removes this factor."
         ),
     ),
     audit=(

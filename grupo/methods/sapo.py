@@ -23,16 +23,16 @@ def sapo(
 ) -> Method:
     """loss = mean over answers of mean over tokens of -A sigmoid(tau (r - 1)) 4 / tau.
 
-    tau is positive_temperature where A > 0, else negative_temperature: negative tokens are gated
-    more, since their gradient raises the probability of every token that was not sampled. A = (r -
-    mean(r)) / std(r).
+    tau is positive_temperature where A > 0, else negative_temperature. The larger tau narrows the
+    gate for A < 0, because such gradients raise the probability of every token that was not
+    sampled. A = (r - mean(r)) / std(r).
 
     Args:
         group_size: rollouts per task (our choice).
         positive_temperature: tau where A > 0 (paper: 1.0).
         negative_temperature: tau elsewhere (paper: 1.05).
     """
-    # Temperatures are quoted in ms-swift's documentation, four minibatches in a public analysis.
+    # ms-swift's documentation quotes the temperatures, a public analysis the four minibatches
     return Method(
         sampler=GroupSampler(group_size),
         loss=SoftGateLoss(positive_temperature, negative_temperature),
@@ -44,7 +44,8 @@ def sapo(
 class SoftGateLoss(Loss):
     """-A sigmoid(tau (r - 1)) 4 / tau, tau depending on the sign of A.
 
-    Its gradient is that of r A, times 1 at r = 1 and less the further r is from it.
+    Its gradient is that of -r A times a factor, which is 1 at r = 1 and falls with the distance of
+    r from 1.
 
     Args:
         positive_temperature: tau where A > 0.

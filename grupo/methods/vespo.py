@@ -1,4 +1,4 @@
-"""VESPO: a gamma kernel of the ratio weights answers. Shen et al., 2026, arXiv:2602.10693."""
+"""VESPO: a smooth weight of each answer by its ratio. Shen et al., 2026, arXiv:2602.10693."""
 
 from collections.abc import Callable
 
@@ -44,9 +44,10 @@ def vespo(
 
 @component
 class GammaKernel:
-    """w^k e^(decay (1 - w)) of the product w of the row's ratios: 1 at w = 1, 0 at 0 and infinity.
+    """w^k e^(decay (1 - w)), where w is the product of the row's ratios.
 
-    With `ratios.RatioTo("sampler", row_sum)` w is the ratio to the inference engine's policy.
+    The weight is 1 at w = 1, and tends to 0 as w tends to 0 or to infinity. If `ratio` is
+    `ratios.RatioTo("sampler", row_sum)`, w is the ratio to the inference engine's policy.
 
     Args:
         positive_params: k and decay where A >= 0.

@@ -25,7 +25,8 @@ from grupo.models.multimodal.tokenizer import MultimodalTokenizer
 from grupo.models.trainable import Saveable
 from grupo.util.errors import ConfigError
 
-PROJECTOR_NAMES = "projector", "connector", "merger", "aligner"  # in names of their modules
+# a module whose name contains one of these is a projector
+PROJECTOR_NAMES = "projector", "connector", "merger", "aligner"
 
 
 @component
@@ -36,8 +37,8 @@ class VisionLM(CausalLM):
     {"type": "image", "image": …}.
 
     Args:
-        train_tower: train the vision or audio tower, too. Default: it is frozen, so that the
-            features of a picture are computed once.
+        train_tower: train the vision or audio tower, too. If it is frozen, the features of a
+            picture are computed once.
         train_projector: train the layers between the tower and the language model, too.
         max_frames: frames of a video that the model reads, as images at equal distances.
     """
@@ -91,8 +92,8 @@ class VisionPolicy(CausalPolicy):
     def _make_chat_tokenizer(self, tokenizer: PreTrainedTokenizerBase) -> MultimodalTokenizer:
         plain = super()._make_chat_tokenizer(tokenizer)
         if self.spec.chat_template:  # both are exported
-            for owner in (self.processor.processor, self.processor.tokenizer):
-                owner.chat_template = plain.tokenizer.chat_template
+            for holder in (self.processor.processor, self.processor.tokenizer):
+                holder.chat_template = plain.tokenizer.chat_template
         return MultimodalTokenizer.of(plain, self.processor, self.spec.max_frames)
 
     @property
@@ -102,7 +103,7 @@ class VisionPolicy(CausalPolicy):
 
     @property
     def lora(self) -> Lora | None:
-        """Adapters to train, of the layers that are not frozen."""
+        """The adapters; "all-linear" stands for the linear layers that are not frozen."""
         lora = self.spec.lora
         if lora is None or lora.targets != "all-linear":
             return lora
@@ -118,7 +119,7 @@ class VisionPolicy(CausalPolicy):
         return replace(lora, targets=tuple(names))
 
     def encode(self, rollouts: Sequence[Rollout]) -> Mapping[str, Tensor]:
-        """Rows as `token` (N, L), media tokens among them, their `start` and their `length`."""
+        """Rows as `token` (N, L), with media tokens, and each row's `start` and `length`."""
         self.chat_tokenizer.register(rollouts)
         return super().encode(rollouts)
 
@@ -130,7 +131,7 @@ class VisionPolicy(CausalPolicy):
 
 
 def frozen_parameters(model: PreTrainedModel, spec: VisionLM) -> list[nn.Parameter]:
-    """Parameters of the tower and of the projector, as far as they are not trained."""
+    """The parameters of the tower and of the projector that are not trained."""
     language = {id(p) for p in language_parameters(model)}
     frozen = list[nn.Parameter]()
     for name, parameter in model.named_parameters():

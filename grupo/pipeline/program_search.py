@@ -24,7 +24,7 @@ from grupo.recipe import Recipe
 from grupo.rollouts.evaluate import sample_groups
 from grupo.rollouts.samplers import GroupSampler
 from grupo.rollouts.turns.private_context import task_text, with_task_text
-from grupo.rollouts.turns.with_program import GivenProgram
+from grupo.rollouts.turns.with_program import LoadedProgram
 from grupo.util.exit_codes import EXIT_FAILED, CommandError
 from grupo.util.rng import derive_key
 
@@ -132,8 +132,8 @@ def search_programs(
         limit = inputs.policy.prompt_limit
         programs = [
             ScoredProgram(text, problem=NO_ROOM)
-            if limit and not _fits(limit, GivenProgram(text, form), tried_on)
-            else _scored_program(greedy, recipe.env, tried_on, GivenProgram(text, form), ranks)
+            if limit and not _fits(limit, LoadedProgram(text, form), tried_on)
+            else _scored_program(greedy, recipe.env, tried_on, LoadedProgram(text, form), ranks)
             for text in different
         ]
     own = [actor.generated_tokens, actor.read_tokens, usage]
@@ -159,21 +159,23 @@ def _written_programs(
     return [group.rollouts[0].text.strip() for group in groups]
 
 
-def _fits(limit: PromptLimit, given: GivenProgram, tasks: Sequence[Task]) -> bool:
+def _fits(limit: PromptLimit, program: LoadedProgram, tasks: Sequence[Task]) -> bool:
     """Whether a program leaves room for an answer to each task."""
-    prompts = (replace(task, prompt=given.prompt(task.prompt)) for task in tasks)
+    prompts = (replace(task, prompt=program.prompt(task.prompt)) for task in tasks)
     return not any(limit.describe_excess(task) for task in prompts)
 
 
 def _scored_program(
-    actor: Actor, env: EnvSpec, tasks: Sequence[Task], given: GivenProgram, ranks: Ranks
+    actor: Actor, env: EnvSpec, tasks: Sequence[Task], program: LoadedProgram, ranks: Ranks
 ) -> ScoredProgram:
     """A program with the mean reward of the answers to all tasks."""
-    groups = sample_groups(actor, env, _single(tasks), GroupSampler(1, given), ranks)
+    groups = sample_groups(actor, env, _single(tasks), GroupSampler(1, program), ranks)
     rollouts = [group.rollouts[0] for group in groups]
     rewards = [rollout.reward for rollout in rollouts if not rollout.error]
     problem = next((rollout.error for rollout in rollouts if rollout.error), "")
-    return ScoredProgram(given.program, fmean(rewards) if rewards else None, len(rewards), problem)
+    return ScoredProgram(
+        program.program, fmean(rewards) if rewards else None, len(rewards), problem
+    )
 
 
 def _single(tasks: Sequence[Task]) -> list[Task]:

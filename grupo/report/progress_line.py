@@ -7,7 +7,7 @@ from rich.text import Text
 
 from grupo.report.step_line import (
     Metrics,
-    count,
+    format_count,
     format_duration,
     format_number,
     format_percent,
@@ -85,7 +85,7 @@ def _cells(
     if has_time:
         cells.append(Text(f"{format_duration(progress.seconds_left)} left", "dim"))
     if progress.warnings:
-        cells.append(Text(count(progress.warnings, "warning"), "yellow"))
+        cells.append(Text(format_count(progress.warnings, "warning"), "yellow"))
     return cells
 
 

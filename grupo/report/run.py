@@ -12,7 +12,7 @@ from grupo.recipe import Recipe
 from grupo.report import run_html
 from grupo.report.read_run import Record, check_run_folder, read_metrics, read_summary
 from grupo.report.rollouts import RolloutFilter, select_rollouts
-from grupo.report.step_line import count
+from grupo.report.step_line import format_count
 from grupo.training.resume.load_run import load_policy
 from grupo.training.resume.run_folder import RunFolder
 from grupo.util.errors import ConfigError
@@ -99,7 +99,8 @@ class Run:
         metrics = self.metrics
         reward = metrics[-1].get("reward/mean", math.nan) if metrics else math.nan
         status = "finished" if self.summary else "not finished"
-        return f"<Run {self.folder}: {status}, {count(len(metrics), 'step')}, reward {reward:.3g}>"
+        steps = format_count(len(metrics), "step")
+        return f"<Run {self.folder}: {status}, {steps}, reward {reward:.3g}>"
 
     def _repr_html_(self) -> str:
         return run_html.run_html(self.folder)

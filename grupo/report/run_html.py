@@ -12,7 +12,7 @@ from grupo.report.doctor import examine
 from grupo.report.html.recipe_source import as_code
 from grupo.report.read_run import explain_read_errors, read_metrics, read_summary
 from grupo.report.rollouts import RolloutFilter, chat_text, select_rollouts
-from grupo.report.step_line import count, format_duration, step_summary
+from grupo.report.step_line import format_count, format_duration, step_summary
 from grupo.report.tables import eval_rows
 from grupo.storage import strict_json
 from grupo.storage.media_files import data_url, references_in
@@ -54,10 +54,11 @@ def _run_html(folder: Path) -> str:
 
 def _status(summary: Mapping[str, Any], metrics: tuple[Mapping[str, float], ...]) -> str:
     if not summary:
-        return f"not finished, {count(len(metrics), 'step')}"
+        return f"not finished, {format_count(len(metrics), 'step')}"
     return (
-        f"finished, {count(summary['steps'], 'step')} in {format_duration(summary['seconds'])},"
-        f" {count(summary['tokens'], 'token')} generated; model {summary['model']}"
+        f"finished, {format_count(summary['steps'], 'step')} in"
+        f" {format_duration(summary['seconds'])},"
+        f" {format_count(summary['tokens'], 'token')} generated; model {summary['model']}"
     )
 
 

@@ -1,4 +1,4 @@
-"""The metrics of a step in a line of 80 columns or in full, and the alarms that it raises."""
+"""The metrics of a step as texts for the display, and the alarms that the metrics raise."""
 
 import math
 from collections.abc import Callable, Mapping
@@ -6,9 +6,10 @@ from dataclasses import dataclass
 
 Metrics = Mapping[str, float]
 
-# A ratio of 1.05 before any update is a quarter of PPO's clip range: bfloat16 rounding is smaller.
+# In nats. The ratios before any update are then about 1.05, which uses up a quarter of PPO's clip
+# range. Rounding to bfloat16 causes smaller differences.
 MAX_LOGP_DIFF_MEAN = 0.05
-MAX_TRUNCATED_FRAC = 0.5  # of the rollouts of a step; the doctor's limit for many steps is lower
+MAX_TRUNCATED_FRAC = 0.5  # of a step's rollouts; `grupo doctor` has a lower limit for all steps
 _AGGREGATES = frozenset({"reward/mean", "reward/std"})
 
 
@@ -39,10 +40,10 @@ def format_number(value: float) -> str:
     return f"{value:.0f}" if abs(value) >= 1000 else f"{value:.3g}"
 
 
-def count(number: float, noun: str) -> str:
+def format_count(number: float, noun: str) -> str:
     """A number with its noun in singular or plural.
 
-    >>> count(1, "step"), count(1200, "step")
+    >>> format_count(1, "step"), format_count(1200, "step")
     ('1 step', '1,200 steps')
     """
     return f"{number:,.0f} {noun}{'s' * (number != 1)}"
@@ -64,19 +65,21 @@ METRIC_CELLS = (
 
 def step_summary(metrics: Metrics) -> list[str]:
     """The rewards and the main metrics of a step as text; missing metrics are left out."""
-    shown = [
+    cells = [
         f"{cell.label} {cell.format_value(metrics[cell.name])}"
         for cell in METRIC_CELLS
         if cell.name in metrics
     ]
-    return [_reward_summary(metrics), *shown]
+    return [_reward_summary(metrics), *cells]
 
 
 def _reward_summary(metrics: Metrics) -> str:
     terms = {n: v for n, v in metrics.items() if n.startswith("reward/") and n not in _AGGREGATES}
-    inside = ", ".join(f"{n.removeprefix('reward/')} {format_number(v)}" for n, v in terms.items())
+    listed_terms = ", ".join(
+        f"{n.removeprefix('reward/')} {format_number(v)}" for n, v in terms.items()
+    )
     mean = format_number(metrics.get("reward/mean", math.nan))
-    return f"reward {mean}" + f" ({inside})" * bool(terms)
+    return f"reward {mean}" + f" ({listed_terms})" * bool(terms)
 
 
 def format_duration(seconds: float) -> str:
@@ -93,7 +96,11 @@ def format_duration(seconds: float) -> str:
 def _failed_rollouts(metrics: Metrics) -> str:
     failed = metrics.get("rollouts/failed", 0.0)
     verb = "was" if failed == 1 else "were"
-    return f"{count(failed, 'rollout')} could not be scored and {verb} left out." if failed else ""
+    return (
+        f"{format_count(failed, 'rollout')} could not be scored and {verb} left out."
+        if failed
+        else ""
+    )
 
 
 def _forked_rollouts(metrics: Metrics) -> str:
@@ -102,14 +109,15 @@ def _forked_rollouts(metrics: Metrics) -> str:
         return ""
     rows = format_number(metrics.get("rollouts/fork_rows", math.nan))
     return (
-        f"The chat template rewrote earlier answers: {count(forked, 'rollout')} became {rows} rows"
-        " each, on average. A template that keeps answers avoids it: docs/chat_templates.md."
+        f"The chat template rewrote earlier answers: {format_count(forked, 'rollout')} became"
+        f" {rows} rows each, on average. A template that keeps answers avoids it:"
+        " docs/chat_templates.md."
     )
 
 
 def _nonfinite_gradient(metrics: Metrics) -> str:
-    bad = metrics.get("grad_nonfinite", 0.0) > 0
-    return "The gradient is not finite; that update was skipped." if bad else ""
+    is_nonfinite = metrics.get("grad_nonfinite", 0.0) > 0
+    return "The gradient is not finite; that update was skipped." if is_nonfinite else ""
 
 
 def _sampler_mismatch(metrics: Metrics) -> str:
@@ -145,8 +153,8 @@ def _no_trained_groups(metrics: Metrics) -> str:
 
 
 def _no_reward_spread(metrics: Metrics) -> str:
-    flat = metrics.get("groups/nonzero_std_frac", 1.0) == 0
-    return "The rewards differ in no group: every advantage is 0." if flat else ""
+    no_spread = metrics.get("groups/nonzero_std_frac", 1.0) == 0
+    return "The rewards differ in no group: every advantage is 0." if no_spread else ""
 
 
 ALARMS = (

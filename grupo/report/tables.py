@@ -7,7 +7,7 @@ from rich.table import Table
 from rich.text import Text
 
 from grupo.report.escape import literal, literal_line
-from grupo.report.step_line import count, format_duration
+from grupo.report.step_line import format_count, format_duration
 from grupo.rollouts.demonstration_scores import DEMONSTRATION_METRICS, LOWER_IS_BETTER
 from grupo.rollouts.eval_result import NOT_SCORED_TEXT, EvalResult
 
@@ -98,13 +98,13 @@ def summary_lines(summary: Mapping[str, Any]) -> list[Text]:
     lines = [
         literal(f"model: {summary['model']}"),
         literal(
-            f"{count(summary['steps'], 'step')} in {format_duration(seconds)},"
-            f" {count(summary['tokens'], 'token')} generated"
+            f"{format_count(summary['steps'], 'step')} in {format_duration(seconds)},"
+            f" {format_count(summary['tokens'], 'token')} generated"
         ),
         *(literal(line) for line in _cost_lines(summary["ledger"])),
     ]
     warning = literal(
-        f"Warning: {count(failed, 'rollout')} could not be scored and {verb} left out."
+        f"Warning: {format_count(failed, 'rollout')} could not be scored and {verb} left out."
         " `grupo doctor` shows the errors.",
         "yellow",
     )

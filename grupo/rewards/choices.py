@@ -10,10 +10,18 @@ from grupo.core.types import Rollout, Task
 from grupo.core.usage import add_external_usage
 from grupo.rewards.base import Reward, RewardValue
 from grupo.rollouts.turns.choices import ByHead, HeadVote, Likeliest, MostVoted
-from grupo.rollouts.turns.compared import Compared
+from grupo.rollouts.turns.pairwise_comparison import PairwiseComparison
 from grupo.util.errors import ConfigError
 
-__all__ = ["ByHead", "ByReward", "Compared", "HeadVote", "Least", "Likeliest", "MostVoted"]
+__all__ = [
+    "ByHead",
+    "ByReward",
+    "HeadVote",
+    "Least",
+    "Likeliest",
+    "MostVoted",
+    "PairwiseComparison",
+]
 
 
 @component

@@ -1,4 +1,4 @@
-"""Rewards of answers that are code of a picture: both are rendered, and the pictures compared."""
+"""Rewards of answers that are code for a picture, by comparison with the reference picture."""
 
 from collections.abc import Callable, Sequence
 
@@ -18,29 +18,30 @@ WHITE = 255
 
 
 def ink_overlap(a: Pixels, b: Pixels) -> float:
-    """Ink that two pictures share, as a fraction of the ink of either: sum min / sum max.
+    """sum min(ink_a, ink_b) / sum max(ink_a, ink_b) over all pixels and channels, in [0, 1].
 
-    Ink is the distance from white of each value. The smaller picture is padded with white on the
-    right and below. Two white pictures overlap fully.
+    The ink of a value is its distance from white. The smaller picture is padded with white on the
+    right and below. The overlap of two white pictures is 1.
 
     >>> white, black = np.full((1, 2, 3), 255, np.uint8), np.zeros((1, 1, 3), np.uint8)
     >>> ink_overlap(black, np.zeros((1, 2, 3), np.uint8)), ink_overlap(white, white)
     (0.5, 1.0)
     """
     height, width = np.maximum(a.shape[:2], b.shape[:2])
-    inks = [
+    padded_inks = [
         np.pad(WHITE - x.astype(int), ((0, height - len(x)), (0, width - x.shape[1]), (0, 0)))
         for x in (a, b)
     ]
-    union = np.maximum(*inks).sum()
-    return float(np.minimum(*inks).sum() / union) if union else 1.0
+    union = np.maximum(*padded_inks).sum()
+    return float(np.minimum(*padded_inks).sum() / union) if union else 1.0
 
 
 @component
 class RenderSimilarity(PerRolloutReward):
-    """Similarity of the rendered answer and the rendered reference answer + a bonus; or 0.
+    """Similarity of the pictures of the answer and of the reference answer, plus `valid_bonus`.
 
-    An answer that cannot be rendered scores 0.
+    Both answers are code that `render` turns into a picture. An answer that cannot be rendered
+    scores 0.
 
     Args:
         render: Returns the pixels of a text, or None: `SvgRenderer()`, `FormulaRenderer()`, or a

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
@@ -63,44 +63,52 @@ def compare_strategies(
     """
     attempts_with = partial(make_attempts, policy, env, tasks, key=key, progress=progress)
     vote_curve_of = partial(vote_curve, success=success, extract=extract)
-    greedy = attempts_with(single_response, attempt_indices=range(1), top_k=1, name=GREEDY)
-    single_response_attempts, by_strategy = _attempt_strategies(
-        attempts_with, strategies, attempts_per_task, vote_curve_of
-    )
-    self_consistency_curve = vote_curve_of(single_response_attempts)
-    is_single_response = {
-        name: strategy is single_response for name, strategy in strategies.items()
-    }
+    attempts = _attempt_all(attempts_with, strategies, attempts_per_task, vote_curve_of)
+    self_consistency_curve = vote_curve_of(attempts.single_response)
+    best_of_n = best_of_n_curve(attempts.single_response, success)
+    greedy_accuracies = attempts.greedy.solved(success).mean(0)
     return StrategyComparison(
-        strategies=_results_of_strategies(
-            by_strategy, success, self_consistency_curve, is_single_response
-        ),
-        greedy=_result_of_attempts(GREEDY, greedy, greedy.solved(success).mean(0)),
+        strategies=_results_of_strategies(attempts, success, self_consistency_curve),
+        greedy=_result_of_attempts(GREEDY, attempts.greedy, greedy_accuracies),
         votes=_results_of_curve("Vote({n})", self_consistency_curve),
-        best_of_n=_results_of_curve(
-            "BestOf({n})", best_of_n_curve(single_response_attempts, success)
-        ),
+        best_of_n=_results_of_curve("BestOf({n})", best_of_n),
         num_tasks=len(tasks),
         attempts_per_task=attempts_per_task,
-        errors=_all_errors(
-            greedy,
-            single_response_attempts,
-            *(x for name, x in by_strategy.items() if not is_single_response[name]),
-        ),
+        errors=attempts.errors,
     )
 
 
-def _all_errors(*all_attempts: StrategyAttempts) -> tuple[str, ...]:
-    return tuple(error for attempts in all_attempts for error in attempts.errors)
+@dataclass(frozen=True)
+class _AllAttempts:
+    """The attempts of a comparison.
+
+    Args:
+        greedy: One greedy answer to each task.
+        single_response: Attempts with `single_response`, for self-consistency and best-of-n.
+        by_strategy: The attempts of each strategy, by its name.
+        baseline_names: Names of the strategies that are `single_response`.
+    """
+
+    greedy: StrategyAttempts
+    single_response: StrategyAttempts
+    by_strategy: Mapping[str, StrategyAttempts]
+    baseline_names: frozenset[str]
+
+    @property
+    def errors(self) -> tuple[str, ...]:
+        """The errors of all attempts; the attempts of a baseline are counted once."""
+        others = (x for name, x in self.by_strategy.items() if name not in self.baseline_names)
+        all_attempts = (self.greedy, self.single_response, *others)
+        return tuple(error for attempts in all_attempts for error in attempts.errors)
 
 
-def _attempt_strategies(
+def _attempt_all(
     attempts_with: Callable[..., StrategyAttempts],
     strategies: Mapping[str, TurnStrategy],
     attempts_per_task: int,
     vote_curve_of: Callable[[StrategyAttempts], AccuracyByAttempts],
-) -> tuple[StrategyAttempts, dict[str, StrategyAttempts]]:
-    """The attempts of the baselines, and those of each strategy by its name.
+) -> _AllAttempts:
+    """Attempt all tasks with the baselines and with each strategy.
 
     Args:
         attempts_with: Makes attempts with a strategy.
@@ -108,23 +116,26 @@ def _attempt_strategies(
         attempts_per_task: Number of attempts of each strategy at each task.
         vote_curve_of: Returns the accuracy of self-consistency over 1, 2, … of given attempts.
     """
-    single_response_attempts = attempts_with(
+    baseline_names = frozenset(
+        name for name, strategy in strategies.items() if strategy is single_response
+    )
+    greedy = attempts_with(single_response, attempt_indices=range(1), top_k=1, name=GREEDY)
+    first_attempts = attempts_with(
         single_response, attempt_indices=range(attempts_per_task), name=SINGLE_RESPONSE
     )
     by_strategy = {
-        name: single_response_attempts
-        if strategy is single_response
+        name: first_attempts
+        if name in baseline_names
         else attempts_with(strategy, attempt_indices=range(attempts_per_task), name=name)
         for name, strategy in strategies.items()
     }
-    needed = _attempts_needed(vote_curve_of(single_response_attempts), by_strategy.values())
+    single_response_attempts = first_attempts
+    needed = _attempts_needed(vote_curve_of(first_attempts), by_strategy.values())
     if needed > attempts_per_task:
-        # `+` makes a new object: if `by_strategy` has `single_response`, it keeps its
-        # `attempts_per_task` attempts
-        single_response_attempts = single_response_attempts + attempts_with(
+        single_response_attempts = first_attempts + attempts_with(
             single_response, attempt_indices=range(attempts_per_task, needed), name=SINGLE_RESPONSE
         )
-    return single_response_attempts, by_strategy
+    return _AllAttempts(greedy, single_response_attempts, by_strategy, baseline_names)
 
 
 def _attempts_needed(
@@ -142,33 +153,31 @@ def _attempts_needed(
 
 
 def _results_of_strategies(
-    attempts_by_strategy: Mapping[str, StrategyAttempts],
+    attempts: _AllAttempts,
     success: Callable[[Rollout], bool],
     self_consistency_curve: AccuracyByAttempts,
-    is_single_response: Mapping[str, bool],
 ) -> tuple[StrategyResult, ...]:
     """The result of each strategy, with its differences to the first one and to self-consistency.
 
     Args:
-        attempts_by_strategy: The attempts of each strategy, by its name.
+        attempts: The attempts of all strategies.
         success: Decides whether a rollout solves its task.
         self_consistency_curve: Accuracy of self-consistency by its number of attempts.
-        is_single_response: Whether a strategy is `single_response`, by its name.
     """
     accuracies = {  # by strategy: one accuracy per task
-        name: attempts.solved(success).mean(0) for name, attempts in attempts_by_strategy.items()
+        name: x.solved(success).mean(0) for name, x in attempts.by_strategy.items()
     }
     first_name = next(iter(accuracies))
     return tuple(
         _compared_result(
             name,
-            attempts,
+            attempts_of_strategy,
             accuracies[name],
             self_consistency_curve,
             None if name == first_name else accuracies[first_name],
-            is_single_response=is_single_response[name],
+            is_single_response=name in attempts.baseline_names,
         )
-        for name, attempts in attempts_by_strategy.items()
+        for name, attempts_of_strategy in attempts.by_strategy.items()
     )
 
 

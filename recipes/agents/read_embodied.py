@@ -36,7 +36,7 @@ from grupo.evidence.claims.tiny_lm import train_tiny_lm
 from grupo.method import Method
 from grupo.rollouts.evaluate import run_rollouts
 from grupo.rollouts.samplers import GroupSampler
-from grupo.rollouts.turns import FreshContext, Reconsidered, Revised
+from grupo.rollouts.turns import AdvantageRevision, FreshContext, Revised
 from grupo.tasks import FromFunction
 from grupo.training.learner import Learner
 from grupo.util.console import print_line
@@ -55,8 +55,8 @@ ADVISED = "{task}{answer} has the advantage {advantage}. Another action:\n"
 GOOD = "{task}Is {answer} good?\n"
 STRATEGIES: dict[str, TurnStrategy] = {
     "planner": FRESH,
-    "self-reflection": FreshContext(Revised(MOST, AGAIN, stop=GOOD)),
-    "critic": FreshContext(Reconsidered(HEAD.name, 0.0, MOST, ADVISED)),
+    "self-reflection": FreshContext(Revised(MOST, AGAIN, stop_prompt=GOOD)),
+    "critic": FreshContext(AdvantageRevision(HEAD.name, 0.0, MOST, ADVISED)),
 }
 
 

@@ -46,7 +46,7 @@ from grupo.evidence.claims.tiny_lm import demonstration_recipe, trained
 from grupo.models.causal_lm import CausalLM
 from grupo.rollouts.evaluate import HasActor
 from grupo.rollouts.strategy_attempts import attempt_tasks
-from grupo.rollouts.turns import Remembered
+from grupo.rollouts.turns import RecalledThoughts
 from grupo.rollouts.turns.private_context import (
     answer_in_new_context,
     task_text,
@@ -156,9 +156,11 @@ def with_embedded_facts(
     model.save_pretrained(folder)
 
 
-def memory(cells: int = 1, probes: int = 1) -> Remembered:
+def memory(cells: int = 1, probes: int = 1) -> RecalledThoughts:
     """The strategy with the forms of the toy model."""
-    return Remembered(3, cells, probes, thought_tokens=8, think=THINK, prompt=PROMPT)
+    return RecalledThoughts(
+        3, cells, probes, thought_tokens=8, think_prompt=THINK, turn_prompt=PROMPT
+    )
 
 
 def strategies() -> Mapping[str, TurnStrategy]:
@@ -217,8 +219,8 @@ def chat_lines(model: str) -> Iterator[str]:
     policy = CausalLM(model, max_new_tokens=12, apply_chat_template=True).build()
     tasks = list(visits(0, 2, 4, 2, said=CHAT_FACT, asked=CHAT_QUESTION))
     arms = {
-        "memory, one cell": Remembered(2, thought_tokens=16),
-        "memory, 8 cells, 2 probes": Remembered(2, 8, 2, thought_tokens=16),
+        "memory, one cell": RecalledThoughts(2, thought_tokens=16),
+        "memory, 8 cells, 2 probes": RecalledThoughts(2, 8, 2, thought_tokens=16),
         "cut to 1": CutContext(1),
         "cut to 4": CutContext(4),
     }

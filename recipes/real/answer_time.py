@@ -36,8 +36,9 @@ STRATEGIES = (
     "single",
     "Vote(4, 'recipes/real/answers.py:{extract}')",
     "BestOf(4)",
-    "Revised(most=1)",
-    "Revised(most=2, stop='{{task}} An answer: {{answer}} Is it right? Reply yes or no.')",
+    "Revised(max_revisions=1)",
+    "Revised(max_revisions=2, stop_prompt='{{task}} An answer: {{answer}} Is it right? Reply yes or"
+    " no.')",
 )
 EXTRACT = {"larger_number": "last_number", "claimed_sums": "yes_or_no"}
 

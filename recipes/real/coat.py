@@ -23,7 +23,7 @@ from grupo.report.strategies import comparison_lines, strategy_table
 from grupo.rewards import AfterMarker, ExactMatch
 from grupo.rollouts.evaluate import SuccessCriterion
 from grupo.rollouts.strategy_comparison import compare_strategies
-from grupo.rollouts.turns import MonteCarlo, Vote
+from grupo.rollouts.turns import StepTreeSearch, Vote
 from grupo.rollouts.turns.associations import LookUp
 from grupo.util.console import out, print_line
 
@@ -79,7 +79,7 @@ def write_facts(folder: Path) -> Path:
 
 def strategies(file: Path) -> dict[str, TurnStrategy]:
     """The strategies that are compared; the first one is the baseline of the others."""
-    tree = MonteCarlo(4, 2, max_steps=4, max_step_tokens=16, step_end=".")
+    tree = StepTreeSearch(4, 2, max_steps=4, max_step_tokens=16, step_end=".")
     look_up = LookUp(KeywordSearch(str(file), top_k=3), form=" ({document})")
     return {
         "single": single_response,

@@ -2,8 +2,9 @@
 
 python recipes/real/prompt_strategies.py FILE --model PATH      appends a line of each to FILE
 
-The examples that `Shown` reads are questions about other countries. Eight tasks show that a
-strategy runs whole and what it costs, not which one is better: `grupo eval --strategy` compares.
+The examples that `SimilarExamples` reads are questions about other countries. Eight tasks show that
+a strategy runs to its end and what it costs. Which strategy is better is a question for `grupo eval
+--strategy`.
 """
 
 import json
@@ -31,12 +32,12 @@ TASKS, EXAMPLES, MAX_NEW_TOKENS = 8, 40, 12
 STRATEGIES = (
     SINGLE,
     "ShuffledOptions(4)",
-    "Shown({examples!r}, 3, {form!r})",
-    "Shown({examples!r}, 3, {form!r}, ShuffledOptions(4))",
-    "LentThought(max_tokens=16, start='', end=' So: ')",
+    "SimilarExamples({examples!r}, 3, {form!r})",
+    "SimilarExamples({examples!r}, 3, {form!r}, ShuffledOptions(4))",
+    "LentThought(thought_tokens=16, think_start='', think_end=' So: ')",
     "AdaptiveGraph(layers=1, nodes=2, depth=1, thought_tokens=16)",
     "Analogies(count=2, thought_tokens=16)",
-    "Templates(extract={extract!r})",
+    "PromptVariants(extract={extract!r})",
 )
 FORM = "{prompt}\n{answer}\n\n"
 EXTRACT = f"{Path(__file__)}:option_letter"

@@ -11,7 +11,7 @@ from grupo.report.kept_strategies import PICTURE_FILE, STRATEGIES_FILE
 
 EVAL = ["eval", "run", "--attempts", "2", "--count", "3"]
 STRATEGIES = ["--strategy", "single", "--strategy", "Vote(3)"]
-REVISED = ["--strategy", "Revised(most=1, ask='{task}{answer}')"]
+REVISED = ["--strategy", "Revised(max_revisions=1, revision_prompt='{task}{answer}')"]
 ASK = ["ask", "run", "2 + 2 =", "--max-new-tokens", "4"]
 
 
@@ -110,33 +110,57 @@ def test_a_vote_shows_its_attempts(grupo):
         (["--strategy", "Vot(3)"], "Did you mean 'Vote'?"),
         (["--strategy", "BestOf(2, ByHead('score'))"], "the policy has no head 'score'"),
         (["--strategy", "StepBeam('scores')"], "the policy has no head 'scores'"),
-        (["--strategy", "Reconsidered('worth')"], "the policy has no head 'worth'"),
-        (["--strategy", "Reconsidered(threshold=1e999)"], "Reconsidered.threshold: inf. Allowed"),
+        (["--strategy", "AdvantageRevision('worth')"], "the policy has no head 'worth'"),
+        (
+            ["--strategy", "AdvantageRevision(threshold=1e999)"],
+            "AdvantageRevision.threshold: inf. Allowed",
+        ),
         (["--strategy", "ValueGuided((('value', 1.0),))"], "the policy has no head 'value'"),
-        (["--strategy", "MonteCarlo(6, 3, 5, 16)"], "may have 80 tokens in 5 steps of 16"),
+        (["--strategy", "StepTreeSearch(6, 3, 5, 16)"], "may have 80 tokens in 5 steps of 16"),
         (["--strategy", "GroupThink(0)"], "GroupThink.n: 0. Allowed: 1 to 10000."),
         (["--strategy", "GroupThink(99)"], "in all; the model's context has"),
         (["--strategy", "SteeredEntropy(steps=0)"], "steps: 0. Allowed: 1 or more."),
         (["--strategy", "SteeredEntropy(learning_rate=0)"], "learning_rate: 0.0. Allowed: above 0"),
         (
-            ["--strategy", "MonteCarlo(1, 1, 1, 4, associate=LookUp(KeywordSearch('none.txt')))"],
+            [
+                "--strategy",
+                "StepTreeSearch(1, 1, 1, 4, associate=LookUp(KeywordSearch('none.txt')))",
+            ],
             "path: 'none.txt' is not a file. Allowed: a text file of documents.",
         ),
         (
-            ["--strategy", "MonteCarlo(associate=LookUp('a.txt'))"],
+            ["--strategy", "StepTreeSearch(associate=LookUp('a.txt'))"],
             "search of LookUp: 'a.txt' does not fit. Allowed: KeywordSearch(…).",
         ),
         (["--strategy", "Revised(role='critic')"], "a policy of the role 'critic'"),
-        (["--strategy", "Revised(ask='{answer}')"], "Revised.ask: '{answer}' lacks {task}."),
+        (
+            ["--strategy", "Revised(revision_prompt='{answer}')"],
+            "Revised.revision_prompt: '{answer}' lacks {task}.",
+        ),
         (["--strategy", "ShuffledOptions(0)"], "ShuffledOptions.n: 0. Allowed: 1 to 10000."),
-        (["--strategy", "Shown('none.jsonl')"], "Shown.examples: There is no file none.jsonl"),
+        (
+            ["--strategy", "SimilarExamples('none.jsonl')"],
+            "SimilarExamples.file: There is no file none.jsonl",
+        ),
         (["--strategy", "LentThought('lender')"], "a policy of the role 'lender'"),
         (["--strategy", "AdaptiveGraph(30, 30)"], "tokens of thoughts before the task. A context"),
-        (["--strategy", "Analogies(by=Compred())"], "Did you mean 'Compared'?"),
-        (["--strategy", "Templates(('Think!',))"], "Templates.forms[0]: 'Think!' lacks {task}."),
+        (
+            ["--strategy", "Analogies(choice=PairwiseComparsion())"],
+            "Did you mean 'PairwiseComparison'?",
+        ),
+        (
+            ["--strategy", "PromptVariants(('Think!',))"],
+            "PromptVariants.prompts[0]: 'Think!' lacks {task}.",
+        ),
         (["--strategy", "WithProgram('none.txt')"], "WithProgram.file: There is no file none.txt"),
-        (["--strategy", "Remembered(cells=3)"], "Remembered.cells: 3. Allowed: 1, or an even"),
-        (["--strategy", "Remembered(30)"], "Remembered may put 1,440 tokens of thoughts before"),
+        (
+            ["--strategy", "RecalledThoughts(cells=3)"],
+            "RecalledThoughts.cells: 3. Allowed: 1, or an even",
+        ),
+        (
+            ["--strategy", "RecalledThoughts(30)"],
+            "RecalledThoughts may put 1,440 tokens of thoughts before",
+        ),
         (["--strategy", "single", "--strategy", "single"], "strategy: one is given twice"),
         (["--strategy", "rewards.py:nobody"], "has no 'nobody'"),
         (["--strategy", "single", "--out", "a.txt"], "out: 'a.txt' is not an image"),

@@ -14,9 +14,10 @@ from grupo.distributed.launch import check_num_ranks
 from grupo.distributed.torch_ranks import TorchRanks
 from grupo.testing.thread_ranks import run_ranks
 from grupo.util.errors import ConfigError
-from tests.cli.conftest import RECIPE, tiny_model, write_tasks
 from tests.helpers.paths import CHILD_ENV
 from tests.helpers.processes import is_running, wait_until
+from tests.helpers.user_code import RECIPE
+from tests.helpers.user_inputs import tiny_model, write_tasks
 
 REWARDS = """
 import os

@@ -84,12 +84,12 @@ from grupo.rollouts.turns import (
     ForcedStart,
     FreshContext,
     LentThought,
-    MonteCarlo,
-    Remembered,
+    PromptVariants,
+    RecalledThoughts,
     Revised,
-    Shown,
     ShuffledOptions,
-    Templates,
+    SimilarExamples,
+    StepTreeSearch,
     ThinkingBudget,
     Vote,
     WithProgram,
@@ -116,21 +116,29 @@ TURN_STRATEGIES = {
     "ChunkedThinking": GroupSampler(2, ChunkedThinking(6, 1, 2, 3)),
     "ForcedStart": GroupSampler(2, ForcedStart(",")),
     "FreshContext": GroupSampler(2, FreshContext()),
-    "LentThought": GroupSampler(2, LentThought(ask="{task}", start="", end=".")),
-    "MonteCarlo": GroupSampler(2, MonteCarlo(3, 2, 2, 6, ",", associate=associated)),
-    "Remembered": GroupSampler(2, Remembered(2, thought_tokens=4)),
-    "Revised": GroupSampler(
-        2, Revised(2, guide="{task} {answer}", stop="{task} {answer}", ask="{task}{answer}{guide}")
+    "LentThought": GroupSampler(
+        2, LentThought(thought_prompt="{task}", think_start="", think_end=".")
     ),
-    "Shown": GroupSampler(2, Shown(EXAMPLES)),
+    "StepTreeSearch": GroupSampler(2, StepTreeSearch(3, 2, 2, 6, ",", associate=associated)),
+    "RecalledThoughts": GroupSampler(2, RecalledThoughts(2, thought_tokens=4)),
+    "Revised": GroupSampler(
+        2,
+        Revised(
+            2,
+            guide_prompt="{task} {answer}",
+            stop_prompt="{task} {answer}",
+            revision_prompt="{task}{answer}{guide}",
+        ),
+    ),
+    "SimilarExamples": GroupSampler(2, SimilarExamples(EXAMPLES)),
     "ShuffledOptions": GroupSampler(2, ShuffledOptions(2)),
-    "Templates": GroupSampler(2, Templates(("{task}", "{task}!"))),
+    "PromptVariants": GroupSampler(2, PromptVariants(("{task}", "{task}!"))),
     "ThinkingBudget": GroupSampler(2, ThinkingBudget(4, 3, STOP)),
     "Vote": GroupSampler(2, Vote(2)),
     "WithProgram": GroupSampler(2, WithProgram(EXAMPLES)),
 }
 # they read heads, or act inside the model: tests/models/test_guided_turns.py, test_inside_turns.py
-REAL_MODEL = {"GroupThink", "Reconsidered", "SteeredEntropy", "StepBeam", "ValueGuided"}
+REAL_MODEL = {"GroupThink", "AdvantageRevision", "SteeredEntropy", "StepBeam", "ValueGuided"}
 UNSAMPLED = (
     "DemonstrationSampler",
     "LabelledAnswers",

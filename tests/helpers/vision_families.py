@@ -17,31 +17,8 @@ from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers
 from transformers import PreTrainedConfig, PreTrainedTokenizerFast
 
 from grupo.models.quiet_loading import quiet_transformers
-from tests.helpers import media_chat_templates
-
-CONTEXT = 512
-PATCH = 8  # pixels along a patch
-TILE = 32  # pixels along the pictures that towers of a fixed size read
-SAMPLING_RATE = 16_000
-SECONDS = 2  # of the longest sound
-TEXT: dict[str, Any] = {
-    "hidden_size": 64,
-    "intermediate_size": 96,
-    "num_hidden_layers": 2,
-    "num_attention_heads": 4,
-    "num_key_value_heads": 2,
-    "max_position_embeddings": CONTEXT,
-}
-TOWER: dict[str, Any] = {
-    "hidden_size": 32,
-    "intermediate_size": 64,
-    "num_hidden_layers": 2,
-    "num_attention_heads": 2,
-    "image_size": TILE,
-    "patch_size": PATCH,
-}
-QWEN_TOWER: dict[str, Any] = {"depth": 2, "num_heads": 2, "patch_size": PATCH}
-SECTIONS: dict[str, Any] = {"rope_type": "default", "mrope_section": [2, 3, 3]}
+from tests.helpers import media_chat_templates, vision_configs
+from tests.helpers.vision_configs import PATCH, PINPOINTS, SAMPLING_RATE, SECONDS, TEXT, TILE
 
 
 @dataclass(frozen=True)
@@ -118,106 +95,6 @@ def _save_processor(folder: Path, family: Family, tokenizer: PreTrainedTokenizer
     (folder / "processor_config.json").write_text(json.dumps(settings, indent=2))
 
 
-def _llava(ids: dict[str, int], text: dict[str, Any]) -> PreTrainedConfig:
-    return hf.LlavaConfig(
-        vision_config=hf.CLIPVisionConfig(**TOWER, projection_dim=32),
-        text_config=hf.LlamaConfig(**text),
-        image_token_index=ids["<image>"],
-        image_seq_length=(TILE // PATCH) ** 2,
-    )
-
-
-def _llava_onevision(ids: dict[str, int], text: dict[str, Any]) -> PreTrainedConfig:
-    return hf.LlavaOnevisionConfig(
-        vision_config=hf.SiglipVisionConfig(**TOWER, vision_use_head=False),
-        text_config=hf.Qwen2Config(**text),
-        image_token_index=ids["<image>"],
-        video_token_index=ids["<video>"],
-        image_grid_pinpoints=PINPOINTS,
-    )
-
-
-def _idefics3(ids: dict[str, int], text: dict[str, Any]) -> PreTrainedConfig:
-    return hf.Idefics3Config(
-        vision_config=TOWER,
-        text_config=hf.LlamaConfig(**text),
-        image_token_id=ids["<image>"],
-        scale_factor=2,
-        pad_token_id=1,
-    )
-
-
-def _gemma3(ids: dict[str, int], text: dict[str, Any]) -> PreTrainedConfig:
-    window = {"head_dim": 16, "query_pre_attn_scalar": 16, "sliding_window": 32}
-    layers = ["sliding_attention", "full_attention"]
-    return hf.Gemma3Config(
-        vision_config=hf.SiglipVisionConfig(**TOWER),
-        text_config=hf.Gemma3TextConfig(**{**window, "layer_types": layers, **text}),
-        mm_tokens_per_image=4,
-        boi_token_index=ids["<start_of_image>"],
-        eoi_token_index=ids["<end_of_image>"],
-        image_token_index=ids["<image_soft_token>"],
-    )
-
-
-def _qwen_tokens(ids: dict[str, int]) -> dict[str, Any]:
-    return {
-        "image_token_id": ids["<|image_pad|>"],
-        "video_token_id": ids["<|video_pad|>"],
-        "vision_start_token_id": ids["<|vision_start|>"],
-        "vision_end_token_id": ids["<|vision_end|>"],
-    }
-
-
-def _qwen2_vl(ids: dict[str, int], text: dict[str, Any]) -> PreTrainedConfig:
-    tower = {**QWEN_TOWER, "embed_dim": 32, "hidden_size": text["hidden_size"], "mlp_ratio": 2}
-    text = {**text, "rope_parameters": {**SECTIONS, "rope_theta": 1e4}}
-    return hf.Qwen2VLConfig(vision_config=tower, text_config=text, **_qwen_tokens(ids))
-
-
-def _qwen2_5_vl(ids: dict[str, int], text: dict[str, Any]) -> PreTrainedConfig:
-    tower = {
-        **QWEN_TOWER,
-        "hidden_size": 32,
-        "intermediate_size": 64,
-        "out_hidden_size": text["hidden_size"],
-        "window_size": 2 * 2 * PATCH,
-        "fullatt_block_indexes": [1],
-    }
-    text = {**text, "rope_parameters": {**SECTIONS, "rope_theta": 1e4}}
-    return hf.Qwen2_5_VLConfig(vision_config=tower, text_config=text, **_qwen_tokens(ids))
-
-
-def _qwen3_vl(ids: dict[str, int], text: dict[str, Any]) -> PreTrainedConfig:
-    tower = {
-        **QWEN_TOWER,
-        "hidden_size": 32,
-        "intermediate_size": 64,
-        "out_hidden_size": text["hidden_size"],
-        "num_position_embeddings": 64,
-        "deepstack_visual_indexes": [0, 1],
-    }
-    rope = {**SECTIONS, "mrope_interleaved": True, "rope_theta": 1e4}
-    text = {"head_dim": 16, **text, "rope_parameters": rope}
-    return hf.Qwen3VLConfig(vision_config=tower, text_config=text, **_qwen_tokens(ids))
-
-
-def _qwen2_audio(ids: dict[str, int], text: dict[str, Any]) -> PreTrainedConfig:
-    tower = hf.Qwen2AudioEncoderConfig(
-        num_mel_bins=32,
-        encoder_layers=2,
-        encoder_attention_heads=2,
-        encoder_ffn_dim=64,
-        d_model=32,
-        max_source_positions=SECONDS * 50,
-    )
-    return hf.Qwen2AudioConfig(
-        audio_config=tower,
-        text_config=hf.Qwen2Config(**text),
-        audio_token_index=ids["<|AUDIO|>"],
-    )
-
-
 def _qwen_images() -> dict[str, Any]:
     size = {"shortest_edge": (2 * PATCH) ** 2, "longest_edge": (8 * PATCH) ** 2}
     return {"image_processor": hf.Qwen2VLImageProcessorPil(size=size, patch_size=PATCH)}
@@ -227,7 +104,6 @@ def _squares() -> dict[str, int]:
     return {"height": TILE, "width": TILE}
 
 
-PINPOINTS = [[TILE, TILE], [TILE, 2 * TILE], [2 * TILE, TILE], [2 * TILE, 2 * TILE]]
 QWEN_TOKENS = (
     *("<|im_end|>", "<|endoftext|>", "<|im_start|>"),
     *("<|vision_start|>", "<|vision_end|>", "<|image_pad|>", "<|video_pad|>"),
@@ -237,7 +113,7 @@ FAMILIES = {
     "llava": Family(
         ("</s>", "<pad>", "<image>"),
         media_chat_templates.LLAVA,
-        _llava,
+        vision_configs.llava_config,
         "LlavaProcessor",
         lambda: {
             "image_processor": hf.CLIPImageProcessorPil(
@@ -254,7 +130,7 @@ FAMILIES = {
     "llava_onevision": Family(
         ("<|im_end|>", "<|endoftext|>", "<|im_start|>", "<image>", "<video>"),
         media_chat_templates.LLAVA_ONEVISION,
-        _llava_onevision,
+        vision_configs.llava_onevision_config,
         "LlavaOnevisionProcessor",
         lambda: {
             "image_processor": hf.LlavaOnevisionImageProcessorPil(
@@ -267,7 +143,7 @@ FAMILIES = {
     "qwen2_vl": Family(
         QWEN_TOKENS,
         media_chat_templates.QWEN2_VL,
-        _qwen2_vl,
+        vision_configs.qwen2_vl_config,
         "Qwen2VLProcessor",
         _qwen_images,
         {},
@@ -276,7 +152,7 @@ FAMILIES = {
     "qwen2_5_vl": Family(
         QWEN_TOKENS,
         media_chat_templates.QWEN2_VL,
-        _qwen2_5_vl,
+        vision_configs.qwen2_5_vl_config,
         "Qwen2_5_VLProcessor",
         _qwen_images,
         {},
@@ -285,7 +161,7 @@ FAMILIES = {
     "qwen3_vl": Family(
         QWEN_TOKENS,
         media_chat_templates.QWEN3_VL,
-        _qwen3_vl,
+        vision_configs.qwen3_vl_config,
         "Qwen3VLProcessor",
         _qwen_images,
         {},
@@ -297,7 +173,7 @@ FAMILIES = {
             *("<fake_token_around_image>", "<global-img>", *TILE_TOKENS),
         ),
         media_chat_templates.IDEFICS3,
-        _idefics3,
+        vision_configs.idefics3_config,
         "Idefics3Processor",
         lambda: {
             "image_processor": hf.Idefics3ImageProcessorPil(
@@ -313,7 +189,7 @@ FAMILIES = {
             *("<start_of_image>", "<end_of_image>", "<image_soft_token>"),
         ),
         media_chat_templates.GEMMA3,
-        _gemma3,
+        vision_configs.gemma3_config,
         "Gemma3Processor",
         lambda: {"image_processor": hf.Gemma3ImageProcessorPil(size=_squares())},
         {"image_seq_length": 4},
@@ -329,7 +205,7 @@ FAMILIES = {
             *("<|AUDIO|>", "<|audio_bos|>", "<|audio_eos|>"),
         ),
         media_chat_templates.QWEN2_AUDIO,
-        _qwen2_audio,
+        vision_configs.qwen2_audio_config,
         "Qwen2AudioProcessor",
         lambda: {
             "feature_extractor": hf.WhisperFeatureExtractor(

@@ -6,7 +6,7 @@ import torch
 from grupo.kernels import native
 from grupo.models.causal_lm import CausalLM
 from grupo.models.masked_diffusion import MaskedDiffusion
-from tests.helpers import tiny_lm, tiny_masked_lm
+from tests.helpers import tiny_lm, tiny_masked_lm, vision_families
 
 
 @pytest.fixture(scope="session")
@@ -14,6 +14,14 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     """Folder of a model of each family."""
     root = tmp_path_factory.mktemp("models")
     return {name: str(tiny_lm.save_model(root / name, name)) for name in tiny_lm.FAMILIES}
+
+
+@pytest.fixture(scope="session")
+def vision_folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """Folder of a multimodal model of each family."""
+    root = tmp_path_factory.mktemp("multimodal")
+    families = vision_families.FAMILIES
+    return {name: str(vision_families.save_model(root / name, name)) for name in families}
 
 
 @pytest.fixture

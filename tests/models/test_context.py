@@ -10,7 +10,7 @@ import torch
 from grupo.core.types import Response, Rollout
 from grupo.models.causal_actor import CausalActor
 from grupo.models.causal_policy import CausalPolicy
-from grupo.rollouts.turns import Remembered
+from grupo.rollouts.turns import RecalledThoughts
 from grupo.util.event_loop import run_coroutine
 from tests.helpers.tiny_lm import batch_of, build_cached
 
@@ -137,7 +137,7 @@ def test_restarted_context_carries_first_and_last_tokens(policy):
 
 
 def test_turns_with_remembered_thoughts_are_samples_in_contexts_of_their_own(policy):
-    strategy = Remembered(2, thought_tokens=6, think="{thoughts}{task}{answer}")
+    strategy = RecalledThoughts(2, thought_tokens=6, think_prompt="{thoughts}{task}{answer}")
 
     async def work() -> Rollout:
         actor, rollout = policy.actor(3).with_stop(max_new_tokens=3), Rollout()

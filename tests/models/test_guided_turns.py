@@ -12,7 +12,7 @@ from grupo.core.private_turns import record_private_turns
 from grupo.core.types import Rollout, Task
 from grupo.inference.sampling_params import Sampling
 from grupo.rollouts.samplers import GroupSampler, TreePairs
-from grupo.rollouts.turns import Reconsidered, StepBeam, ValueGuided
+from grupo.rollouts.turns import AdvantageRevision, StepBeam, ValueGuided
 from grupo.training.update.collate import collate
 from grupo.util.errors import ConfigError
 from grupo.util.event_loop import run_coroutine as run
@@ -67,20 +67,20 @@ def test_all_tokens_and_a_large_beta_are_the_policy(policy):
 
 def test_a_context_without_room_gets_an_empty_response(policy):
     question = "x" * CONTEXT
-    for strategy in (ValueGuided(), StepBeam(width=1, expand=2), Reconsidered()):
+    for strategy in (ValueGuided(), StepBeam(width=1, samples_per_round=2), AdvantageRevision()):
         guided = run(strategy(policy.actor(3), Rollout(), question))
         plain = run(single_response(policy.actor(3), Rollout(), question))
         assert guided.last_response.items == plain.last_response.items == ()
 
 
 def test_head_that_the_policy_has_not_is_named(policy):
-    for strategy in (ValueGuided((("valu", 1.0),)), StepBeam("valu"), Reconsidered("valu")):
+    for strategy in (ValueGuided((("valu", 1.0),)), StepBeam("valu"), AdvantageRevision("valu")):
         with pytest.raises(ConfigError, match=r"head: 'valu' is no auxiliary head.*value"):
             run(strategy(policy.actor(3), Rollout(), QUESTION))
 
 
 def test_beam_has_the_highest_value_of_the_answers_that_it_compares(policy):
-    strategy = StepBeam(width=1, expand=6)  # no newline comes: steps are whole answers
+    strategy = StepBeam(width=1, samples_per_round=6)  # no newline comes: steps are whole answers
     beam = run(strategy(policy.actor(3), Rollout(), QUESTION))
     stepping = policy.actor(3).fork("step", 0, 0).with_stop("\n")
     answers = [run(stepping.fork(i)(Rollout(), QUESTION)) for i in range(6)]
@@ -114,7 +114,9 @@ def test_siblings_are_trained_in_the_context_in_which_they_were_sampled(llama):
 
 
 def test_reconsidered_action_has_the_largest_advantage_of_those_that_it_compares(policy):
-    strategy = Reconsidered(threshold=1e6, most=4, ask="{task}{answer}{advantage}")
+    strategy = AdvantageRevision(
+        threshold=1e6, max_revisions=4, revision_prompt="{task}{answer}{advantage}"
+    )
     actor = policy.actor(3).with_stop(max_new_tokens=3)
     with record_private_turns() as private:
         rollout = run(strategy(actor, Rollout(), QUESTION))

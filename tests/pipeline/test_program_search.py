@@ -253,4 +253,4 @@ def test_the_stage_writes_the_program_and_all_scores_and_the_strategy_reads_it(m
         ("p", "program", "done")
     ]
     strategy = WithProgram(str(root / "p" / PROGRAM_FILE))
-    assert strategy.given().program == chosen["text"].strip()
+    assert strategy.load().program == chosen["text"].strip()

@@ -66,7 +66,7 @@ class Right(PerRolloutReward):
     ("answer", "score"), [(r"\boxed{4}", 3.0), (r"\boxed{5}", -0.5), ("4", -1.0)]
 )
 def test_the_reward_of_mathematical_tasks(answer, score, load):
-    reward = load("raif").MathReward(Right())
+    reward = load("constraint_rewards").MathReward(Right())
     rollout = answered(f"<think>x</think><answer>{answer}</answer>")
     assert asyncio.run(reward.score(Task("k", "?"), rollout)) == score
     malformed = answered(answer)

@@ -79,4 +79,4 @@ def test_all_arms_run_on_a_barely_trained_planner(load, tmp_path):
     rows = list(recipe.rows(recipe.save_model(tmp_path, steps=5), 0, steps=1))
     assert [row["arm"] for row in rows] == ["planner", "self-reflection", "critic"]
     assert all(0 < row["rounds"] <= 15 for row in rows)
-    assert rows[2]["reconsidered/sent_back"] > 0
+    assert rows[2]["advantage_revision/sent_back"] > 0

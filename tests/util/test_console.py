@@ -7,8 +7,9 @@ import sys
 import pytest
 
 from grupo.util.exit_codes import EXIT_BROKEN_PIPE
-from tests.cli.conftest import RECIPE, REWARDS, tiny_model, write_tasks
 from tests.helpers.paths import CHILD_ENV
+from tests.helpers.user_code import RECIPE, REWARDS
+from tests.helpers.user_inputs import tiny_model, write_tasks
 
 PRINT = "from grupo.util.console import print_line\nwhile True: print_line('a line')"
 

@@ -18,17 +18,19 @@ from grupo.tasks.base import TaskSource
 
 @component
 class PromptConcentration:
-    """The tasks of a source with the column `concentration`, which a policy's hidden states give.
+    """The tasks of a source, with a column `concentration` that is computed from a policy.
 
-    concentration = mean cosine between different tokens of the question + `prefix_coef` times that
-    between its tokens and those before it. The tokens before the question are those with which all
-    prompts begin, such as a system message. Nothing is generated. GAIN-RL (arXiv:2506.02281).
+    concentration = c + `prefix_coef` * d, where c and d are mean cosines between last hidden states
+    of tokens. c is the mean over pairs of different tokens of the question. d is the mean over
+    pairs of a token of the question and a token before the question. The tokens before the question
+    are those with which all prompts begin, such as a system message. Nothing is generated. GAIN-RL
+    (arXiv:2506.02281).
 
     Args:
         source: The tasks.
         policy: The model whose last hidden states are read.
-        prefix_coef: Weight of the second cosine; the paper adds them, its code weighs it by 8.
-        batch_size: Prompts that are evaluated at once.
+        prefix_coef: Weight of d. It is 1 in the paper, and 8 in its code.
+        batch_size: Number of prompts in one forward pass.
     """
 
     source: TaskSource
@@ -39,20 +41,20 @@ class PromptConcentration:
     def load(self) -> Sequence[Task]:
         tasks = list(self.source.load())
         policy = self.policy.build()
-        scores = self._scores(policy, tasks)
+        concentrations = self._concentrations(policy, tasks)
         return [
-            replace(task, columns={**task.columns, "concentration": score})
-            for task, score in zip(tasks, scores, strict=True)
+            replace(task, columns={**task.columns, "concentration": value})
+            for task, value in zip(tasks, concentrations, strict=True)
         ]
 
-    def _scores(self, policy: CausalPolicy, tasks: Sequence[Task]) -> Iterator[float]:
+    def _concentrations(self, policy: CausalPolicy, tasks: Sequence[Task]) -> Iterator[float]:
         prompts = [policy.encode_observation(Rollout(), task.prompt) for task in tasks]
-        prefix = common_prefix(prompts)
-        for first in range(0, len(prompts), self.batch_size):
-            for hidden in prompt_states(policy, prompts[first : first + self.batch_size]):
-                before, question = hidden[:prefix].double(), hidden[prefix:].double()
-                crossed = self.prefix_coef * cross_cosine(question, before)
-                yield float(pair_cosine(question) + crossed)
+        prefix_length = common_prefix(prompts)
+        for start in range(0, len(prompts), self.batch_size):
+            for hidden in prompt_states(policy, prompts[start : start + self.batch_size]):
+                prefix, question = hidden.double().tensor_split([prefix_length])
+                prefix_cosine = cross_cosine(question, prefix)
+                yield float(pair_cosine(question) + self.prefix_coef * prefix_cosine)
 
 
 def common_prefix(prompts: Sequence[Sequence[int]]) -> int:

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from grupo.report.checks.finding import Finding, FindingTemplate, Location, format_steps
 from grupo.report.checks.run_data import MIN_STEPS, RunData
-from grupo.report.step_line import count, no_group_ended
+from grupo.report.step_line import format_count, no_group_ended
 
 # Some groups agree by chance; below this fraction, nine tenths of the generated tokens are unused.
 MIN_NONZERO_STD_FRAC = 0.1
@@ -113,7 +113,7 @@ def too_few_steps(run: RunData) -> Iterator[Finding]:
     """Too few steps for most checks."""
     if len(run.steps) < MIN_STEPS:
         yield TOO_FEW_STEPS(
-            f"Logged: {count(len(run.steps), 'step')}; most checks need {MIN_STEPS}."
+            f"Logged: {format_count(len(run.steps), 'step')}; most checks need {MIN_STEPS}."
         )
 
 

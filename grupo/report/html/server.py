@@ -35,7 +35,7 @@ class Content(NamedTuple):
     """A text to serve, its content type and its Content-Security-Policy."""
 
     text: str
-    kind: str = "application/json"
+    content_type: str = "application/json"
     policy: str = NO_CONTENT
 
 
@@ -94,7 +94,7 @@ class ReportServer(ThreadingTCPServer):
         super().shutdown_request(request)
 
     def shutdown_request(self, request: Any) -> None:
-        """Close a connection that was not refused."""
+        """Close a connection that was accepted, which frees its place; refused ones have none."""
         super().shutdown_request(request)
         self.free_connections.release()
 
@@ -118,11 +118,11 @@ class ReportServer(ThreadingTCPServer):
                 return Content(page, "text/html; charset=utf-8", policy)
             case ["run", run]:
                 since = query_int("since")
-                epoch = query_int("epoch")
+                epoch = query_int("epoch")  # number of times that the run's files were truncated
                 return Content(json.dumps(self._run_payload(int(run), since, epoch)))
-            case ["run", run, "step", step, "group", place]:
+            case ["run", run, "step", step, "group", group_number]:
                 with self.read_lock:
-                    group = self.runs[int(run)].group_json(int(step), int(place))
+                    group = self.runs[int(run)].group_json(int(step), int(group_number))
                 if group:
                     return Content(group)
             case ["run", run, "media", digest]:
@@ -178,8 +178,8 @@ class _Handler(BaseHTTPRequestHandler):
         if has_body or "Transfer-Encoding" in self.headers:
             return error_response(HTTPStatus.REQUEST_ENTITY_TOO_LARGE)
         secret, path_parts, query = _split_target(self.path)
-        # checking the host prevents DNS rebinding: a foreign name that resolves to this machine;
-        # the port may be that of an SSH tunnel
+        # The check of the host name prevents DNS rebinding, in which the name of another site
+        # resolves to this machine. The port is not checked: it may be that of an SSH tunnel.
         hosts = [host.rpartition(":")[0] for host in self.headers.get_all("Host", [])]
         is_authorized = secrets.compare_digest(secret.encode(), self.server.secret.encode())
         if len(hosts) != 1 or hosts[0] not in HOST_NAMES or not is_authorized:
@@ -190,10 +190,10 @@ class _Handler(BaseHTTPRequestHandler):
             return error_response(HTTPStatus.NOT_FOUND)
         body = content.text.encode()
         if "gzip" not in self.headers.get("Accept-Encoding", ""):
-            return response_bytes(HTTPStatus.OK, body, content.kind, policy=content.policy)
-        packed = gzip.compress(body, 1)
+            return response_bytes(HTTPStatus.OK, body, content.content_type, policy=content.policy)
+        compressed = gzip.compress(body, 1)
         return response_bytes(
-            HTTPStatus.OK, packed, content.kind, policy=content.policy, encoding="gzip"
+            HTTPStatus.OK, compressed, content.content_type, policy=content.policy, encoding="gzip"
         )
 
     def _send(self, response: bytes) -> None:
@@ -203,7 +203,10 @@ class _Handler(BaseHTTPRequestHandler):
 
 
 def _split_target(target: str) -> tuple[str, list[str], dict[str, list[str]]]:
-    """Secret, path below it and query of a request target; an invalid target has no secret."""
+    """The secret of a request target, the path after it and the query.
+
+    The secret of a target that is no URL is "".
+    """
     try:
         url = urlsplit(target)
     except ValueError:

@@ -1,4 +1,4 @@
-"""Associations: texts that a search tree adds to a partial answer, such as a fact looked up."""
+"""Associations: texts that a tree search adds to a partial answer, such as a fact in a file."""
 
 import re
 from typing import NamedTuple, Protocol
@@ -14,11 +14,11 @@ WORD = re.compile(r"\w+")
 
 
 class Association(NamedTuple):
-    """A text that belongs to a partial answer.
+    """A text that is added after a step of an answer.
 
     Args:
         text: The text; "" if nothing was found.
-        quality: How well it fits, in [0, 1].
+        quality: How well the text fits the step, in [0, 1].
     """
 
     text: str = ""
@@ -27,40 +27,41 @@ class Association(NamedTuple):
 
 @implemented_in("grupo.rollouts.turns.associations")
 class Associate(Protocol):
-    """Finds a text that belongs to a step of an answer."""
+    """Finds a text to add after a step of an answer."""
 
     def __call__(self, step: str, known: str, /) -> Association:
-        """The association of a step.
+        """The association of a step; its text is "" if nothing is found.
 
         Args:
             step: Text of the step.
-            known: The task and the answer so far, whose texts are not added again.
+            known: The task and the answer so far. A text in `known` is not added again.
         """
         ...
 
 
 @implemented_in("grupo.envs.tools.keyword_search")
 class SearchTool(Protocol):
-    """A tool that returns the documents that fit a query, one a line, best first."""
+    """A tool that returns the documents that match a query, one on each line, best first."""
 
     def __call__(self, query: str, /) -> str: ...
 
 
 def no_association(step: str, known: str) -> Association:
-    """Nothing is associated."""
+    """The association of a strategy that adds no texts."""
     return Association()
 
 
 @component
 class LookUp:
-    """The best document that a search finds for a step, and that is not known yet.
+    """The best document that a search finds for a step and that the answer does not have yet.
 
-    Its quality is the share of the step's words that it has. Nothing is associated if it has none.
+    The quality of a document is the share of the step's words that the document contains. A
+    document with none of these words is not added.
 
     Args:
-        search: Returns documents, one a line, best first.
+        search: Returns documents, one on each line, best first.
         form: The text that is added, with {document}.
-        max_words: Words of a document that are added; a long one would fill the context.
+        max_words: Largest number of words of a document that are added.
 
     Raises:
         ConfigError: The form lacks {document}.
@@ -83,7 +84,9 @@ class LookUp:
 
 
 def shared_words(step: str, document: str) -> float:
-    """The share of the step's different words that the document has; 0 for a step without words.
+    """The share of the step's different words that the document contains, in [0, 1].
+
+    It is 0 for a step without words.
 
     >>> shared_words("capital of Peru?", "Lima is the capital of Peru")
     1.0

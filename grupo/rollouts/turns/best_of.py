@@ -1,4 +1,4 @@
-"""Best of n: several attempts at a turn, of which a choice returns one."""
+"""Best of n: several attempts at a turn, one of which is returned."""
 
 import asyncio
 from dataclasses import replace
@@ -14,54 +14,56 @@ from grupo.rollouts.turns.choices import (
     CandidateChoice,
     Likeliest,
     MostVoted,
-    RejectsSome,
+    NamesRejected,
     text_since,
 )
 
-CHOSEN = Provides(given=True)  # a chosen answer is no sample: no ratio is taken of it
+# a chosen answer is not a sample of the policy, so no loss may take a ratio of its probability
+NOT_SAMPLED = Provides(given=True)
 
 
 @component
 class BestOf:
     """A turn with n attempts, of which one is returned.
 
-    Its responses are marked as not sampled: they are likelier than a sample to be what the choice
-    prefers, so losses that take a ratio to the sampling policy refuse the strategy.
+    The responses of the turn are marked as not `sampled`, because the choice has another
+    distribution than the policy. A method whose loss takes a ratio to the sampling policy is
+    refused with this strategy.
 
     Args:
         n: Number of attempts at the turn.
-        by: Chooses one of them.
+        choice: Chooses one of the attempts.
         inner: Generates an attempt.
     """
 
     n: Calls = 8
-    by: CandidateChoice = Likeliest()
+    choice: CandidateChoice = Likeliest()
     inner: TurnStrategy = single_response
 
-    provides = CHOSEN
+    provides = NOT_SAMPLED
 
     async def __call__(self, actor: Actor, rollout: Rollout, observation: Observation) -> Rollout:
         turn = len(rollout.turns)
         actors = (actor.fork("attempt", turn, i) for i in range(self.n))
         candidates = await asyncio.gather(*(self.inner(a, rollout, observation) for a in actors))
-        index = await self.by(actor, rollout, candidates)
+        index = await self.choice(actor, rollout, candidates)
         for i, candidate in enumerate(candidates):
             label = f"attempt {i + 1} of {self.n}" + ", chosen" * (i == index)
             add_private_turn(label, text_since(rollout, candidate))
-        if isinstance(self.by, RejectsSome):
-            rejected = self.by.rejected(rollout, candidates, index)
+        if isinstance(self.choice, NamesRejected):
+            rejected = self.choice.rejected(rollout, candidates, index)
         else:
             rejected = [*candidates[:index], *candidates[index + 1 :]]
         reject_answers(text_since(rollout, candidate) for candidate in rejected)
-        return as_chosen(rollout, candidates[index])
+        return mark_not_sampled(rollout, candidates[index])
 
 
 @component
 class Vote:
-    """A turn with n attempts, of which the first one with the most frequent answer is returned.
+    """A turn with n attempts, which returns the first one with the most frequent answer.
 
-    `BestOf(n, MostVoted(extract))`, which is self-consistency. Ties and missing answers are those
-    of `MostVoted`.
+    It is `BestOf(n, MostVoted(extract))`, known as self-consistency. `MostVoted` says what happens
+    if answers tie or are missing.
 
     Args:
         n: Number of attempts at the turn.
@@ -73,15 +75,15 @@ class Vote:
     extract: Extractor = final_answer
     inner: TurnStrategy = single_response
 
-    provides = CHOSEN
+    provides = NOT_SAMPLED
 
     async def __call__(self, actor: Actor, rollout: Rollout, observation: Observation) -> Rollout:
         best = BestOf(self.n, MostVoted(self.extract), self.inner)
         return await best(actor, rollout, observation)
 
 
-def as_chosen(before: Rollout, rollout: Rollout) -> Rollout:
-    """The rollout whose responses after those of `before` are marked as not sampled."""
+def mark_not_sampled(before: Rollout, rollout: Rollout) -> Rollout:
+    """The rollout with the responses of the turn after `before` marked as not `sampled`."""
     start = len(before.turns)
-    new = ((o, replace(response, sampled=False)) for o, response in rollout.turns[start:])
-    return replace(rollout, turns=(*rollout.turns[:start], *new))
+    marked = ((o, replace(response, sampled=False)) for o, response in rollout.turns[start:])
+    return replace(rollout, turns=(*rollout.turns[:start], *marked))

@@ -1,4 +1,4 @@
-"""Choices: rules that return one of several candidates, all of which answer one observation.
+"""Choices: rules that choose one of several candidates, which are attempts at the same turn.
 
 A choice reads the candidates and, through the actor, the policy. It never receives the task, so it
 cannot read the reference answer.
@@ -30,21 +30,24 @@ class CandidateChoice(Protocol):
         """The index of the chosen candidate.
 
         Args:
-            actor: The policy, for predictions of its heads.
+            actor: The policy, whose heads or replies a choice may use.
             before: The rollout before the turn.
-            candidates: The rollout after the turn, once for each attempt at the turn.
+            candidates: For each attempt at the turn, the rollout after the turn.
         """
         ...
 
 
 @runtime_checkable
-class RejectsSome(Protocol):
-    """A choice that does not hold every other candidate for worse than the chosen one."""
+class NamesRejected(Protocol):
+    """A choice that names the candidates that it rejects.
+
+    For other choices, all candidates but the chosen one count as rejected.
+    """
 
     def rejected(
         self, before: Rollout, candidates: Sequence[Rollout], index: int, /
     ) -> Sequence[Rollout]:
-        """The candidates that are worse than the one at `index`, which was chosen."""
+        """The candidates that count as worse than the chosen one, which is at `index`."""
         ...
 
 
@@ -52,10 +55,10 @@ class RejectsSome(Protocol):
 class MostVoted:
     """The first candidate with the most frequent answer: self-consistency.
 
-    Of several most frequent answers the earliest one wins. Candidates without an answer, or with an
-    empty one, do not vote. If no candidate has an answer, the first one is chosen. The usage
-    `votes/tied` and `votes/empty` counts both cases, and `votes/all` all votes. Wang et al., 2022,
-    arXiv:2203.11171.
+    If several answers are the most frequent, the earliest one wins. A candidate without an answer,
+    or with an empty one, does not vote. If no candidate votes, the first candidate is chosen. The
+    usage `votes/all` counts votes, `votes/tied` counts votes with several most frequent answers,
+    and `votes/empty` counts votes in which no candidate votes. Wang et al., 2022, arXiv:2203.11171.
 
     Args:
         extract: Finds the answer in the text of the turn.
@@ -64,12 +67,12 @@ class MostVoted:
     extract: Extractor = final_answer
 
     async def __call__(self, actor: Actor, before: Rollout, candidates: Sequence[Rollout]) -> int:
-        return count_vote(self._answers(before, candidates))
+        return most_voted_with_usage(self._answers(before, candidates))
 
     def rejected(
         self, before: Rollout, candidates: Sequence[Rollout], index: int
     ) -> Sequence[Rollout]:
-        """The candidates with another answer or without one; none if no candidate voted."""
+        """The candidates with another answer, or without one. No candidate if none voted."""
         answers = self._answers(before, candidates)
         pairs = zip(candidates, answers, strict=True)
         return [x for x, answer in pairs if answers[index] and answer != answers[index]]
@@ -78,8 +81,8 @@ class MostVoted:
         return [self.extract(text_since(before, rollout)) or None for rollout in candidates]
 
 
-def count_vote(answers: Sequence[Hashable | None]) -> int:
-    """Index of the first answer that is most frequent; the vote is counted as usage.
+def most_voted_with_usage(answers: Sequence[Hashable | None]) -> int:
+    """`most_voted`, whose vote is also counted in the usage.
 
     Args:
         answers: The answer of each attempt; None does not vote.
@@ -93,7 +96,7 @@ def count_vote(answers: Sequence[Hashable | None]) -> int:
 
 
 def most_voted(answers: Sequence[Hashable | None]) -> int:
-    """Index of the first answer that is most frequent; None does not vote, and 0 if all are None.
+    """Index of the first of the most frequent answers. None does not vote; 0 if all are None.
 
     >>> most_voted(["a", "b", "b"]), most_voted(["a", None, "b"]), most_voted([None, "b"])
     (1, 0, 1)
@@ -108,8 +111,8 @@ def most_voted(answers: Sequence[Hashable | None]) -> int:
 class Likeliest:
     """The candidate with the largest mean log-probability of its sampled tokens.
 
-    The log-probabilities are those of the sampling distribution, in nats. Of equal candidates the
-    earliest one is chosen.
+    The log-probabilities are those of the sampling distribution, in nats. Of candidates with
+    equal means, the earliest one is chosen.
     """
 
     async def __call__(self, actor: Actor, before: Rollout, candidates: Sequence[Rollout]) -> int:
@@ -134,8 +137,8 @@ def mean_logp(before: Rollout, candidate: Rollout) -> float:
 class ByHead:
     """The candidate for which an auxiliary head of the policy predicts the largest value.
 
-    The head reads what the cache lacks of each candidate up to its last token: the last state that
-    heads are trained in. Of equal candidates the earliest one is chosen.
+    The head is read before the last token of each candidate, which is the last position that heads
+    are trained on. Of candidates with equal values, the earliest one is chosen.
 
     Args:
         head: Name of a head that the policy was trained with, such as "score".
@@ -157,10 +160,11 @@ class ByHead:
 class HeadVote:
     """The candidate whose answer has the largest sum of a head's predictions: a weighted vote.
 
-    Candidates with the same answer add their predictions; those below 0 count 0. A candidate
-    without an answer votes for itself. Of the candidates with the winning answer, the one of
-    largest prediction is chosen. The head reads each candidate before its last token, the last one
-    that heads are trained on. MedS3, Jiang et al., 2025, arXiv:2501.12051.
+    The weight of an answer is the sum of the predictions for the candidates that give it, where a
+    prediction below 0 counts as 0. A candidate without an answer stands for an answer of its own.
+    Of the candidates with the winning answer, the one with the largest prediction is chosen. The
+    head is read before the last token of each candidate, see `ByHead`. MedS3, Jiang et al.,
+    2025, arXiv:2501.12051.
 
     Args:
         head: Name of a head that the policy was trained with, such as "process".
@@ -178,15 +182,17 @@ class HeadVote:
     async def __call__(self, actor: Actor, before: Rollout, candidates: Sequence[Rollout]) -> int:
         values = await head_values(actor, candidates, self.head)
         answers = [self.extract(text_since(before, rollout)) or None for rollout in candidates]
-        return best_weighted(answers, values)
+        return weighted_vote(answers, values)
 
 
-def best_weighted(answers: Sequence[Hashable | None], weights: Sequence[float]) -> int:
-    """Index of the largest weight among those of the answer with the largest sum of weights.
+def weighted_vote(answers: Sequence[Hashable | None], weights: Sequence[float]) -> int:
+    """Index of the largest weight of the winning answer: the one with the largest sum of weights.
 
-    >>> best_weighted(["a", "b", "b"], [0.75, 0.5, 0.25]), best_weighted(["a", "b"], [0.75, 0.25])
+    Weights below 0 add 0 to the sum. A candidate whose answer is None stands for itself.
+
+    >>> weighted_vote(["a", "b", "b"], [0.75, 0.5, 0.25]), weighted_vote(["a", "b"], [0.75, 0.25])
     (0, 0)
-    >>> best_weighted(["a", "b", "b"], [0.75, 0.5, 0.5]), best_weighted([None, None], [0.25, 0.75])
+    >>> weighted_vote(["a", "b", "b"], [0.75, 0.5, 0.5]), weighted_vote([None, None], [0.25, 0.75])
     (1, 1)
     """
     keys = [(answer, i if answer is None else -1) for i, answer in enumerate(answers)]
@@ -203,11 +209,11 @@ async def head_values(actor: Actor, candidates: Sequence[Rollout], head: str) ->
 
 
 def _before_last_token(actor: Actor, rollout: Rollout) -> Rollout:
-    """The rollout without the last token of its answer; whole if the answer has no token."""
+    """The rollout without the last token of its answer, if the answer has a token."""
     count = len(rollout.last_response.items)
     return actor.truncate(rollout, count - 1) if count else rollout
 
 
 def text_since(before: Rollout, rollout: Rollout) -> str:
-    """The text of the responses after those of `before`."""
+    """The text of the turn that `rollout` has after `before`."""
     return "".join(turn_text(*turn) for turn in rollout.turns[len(before.turns) :])

@@ -10,11 +10,12 @@ from grupo.core.types import Observation, Rollout
 
 @component
 class ChunkedThinking:
-    """A turn of at most `max_chunks` contexts; a full context is followed by a new one.
+    """A turn of at most `max_chunks` contexts; when a context is full, the next one begins.
 
     The first context has the observation and up to `chunk_size` generated tokens. A later context
-    begins with the observation, and the first `prefix_tokens` and the last `suffix_tokens` tokens
-    of the turn so far. New tokens follow until the context has `chunk_size` tokens of the turn.
+    begins with the observation and with tokens of the turn so far: its first `prefix_tokens` and
+    its last `suffix_tokens`. New tokens follow, until the context has `chunk_size` tokens of the
+    turn in all.
 
     Args:
         chunk_size: Largest number of tokens of the turn in a context.

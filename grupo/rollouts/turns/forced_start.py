@@ -59,7 +59,7 @@ async def append_forced(
 
 
 async def with_trained_text(actor: Actor, started: Rollout) -> Rollout:
-    """The rollout with its last response, a forced text, trained on as if it had been sampled."""
+    """The rollout with its last response, a forced text, trained on as if the policy sampled it."""
     *turns, (observation, forced) = started.turns
     # `logprobs` returns the log-probabilities of the last response alone
     logp = (await actor.logprobs(started)).logp

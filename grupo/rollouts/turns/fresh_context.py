@@ -11,11 +11,11 @@ from grupo.core.types import Observation, Rollout
 class FreshContext:
     """A turn whose context is the observation alone, without the turns before it.
 
-    It is for environments whose observations hold all that the policy needs: contexts stay short,
-    and each turn is a row of the batch. It is the outermost of nested strategies.
+    This strategy suits environments in which each observation has all that the policy needs.
+    Contexts stay short, and each turn is a row of the batch. Nested strategies have it outermost.
 
     Args:
-        inner: Generates the answer, as if the observation were the first one.
+        inner: Generates the answer. It receives the rollout without its earlier turns.
     """
 
     inner: TurnStrategy = single_response

@@ -1,4 +1,4 @@
-"""Group Think: several thinkers write at the same time, and each reads what all have written."""
+"""Group Think: several texts are generated in lock step, and each one attends to all of them."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -12,42 +12,46 @@ from grupo.core.paper import Paper, Source
 from grupo.core.private_turns import add_private_turn
 from grupo.core.ranges import Calls
 from grupo.core.types import Observation, Response, Rollout
-from grupo.rollouts.turns.best_of import CHOSEN, as_chosen
+from grupo.rollouts.turns.best_of import NOT_SAMPLED, mark_not_sampled
 from grupo.rollouts.turns.choices import CandidateChoice, text_since
 from grupo.rollouts.turns.forced_start import append_forced
-from grupo.rollouts.turns.joined import joined
+from grupo.rollouts.turns.join_responses import join_responses
 
 
 @component
 class GroupThink:
-    """A turn of n thinkers in lock step, whose tokens read the tokens so far of all thinkers.
+    """A turn in which n thinkers each generate a text, in lock step.
 
-    Each step generates one token of each thinker, until all have ended. A thinker has a block of
-    positions of its own behind the prompt, of the policy's `max_new_tokens` and the longest start,
-    so that nothing is read again; blocks become shorter where the context ends. Without a choice,
-    the answer is what all thinkers have written, one after the other. The policy must generate in
-    this process, from text alone, with rotary positions.
+    Each step generates one token for each thinker, until all texts have ended. A token attends to
+    the tokens so far of all thinkers. Each thinker has a block of positions after the prompt, so
+    that no token changes its position and is computed again. A block has room for the longest start
+    and for the policy's `max_new_tokens`. Blocks are shorter if the context has less room.
+
+    Without a `choice`, the answer is the texts of all thinkers, one after the other. The policy
+    must generate in this process, from text alone, with rotary positions.
 
     Args:
         n: Number of thinkers.
-        start: Beginning of each thinker's text, in which {number} is its number from 1; "" for
-            none. Without a choice it also divides the texts of the answer.
-        by: Chooses the text of one thinker as the answer; None for all texts.
+        start: Beginning of each thinker's text; "" for none. {number} is the thinker's number, from
+            1. In an answer of all texts, the starts separate the texts.
+        choice: Chooses the text of one thinker as the answer; None for all texts.
 
     Raises:
-        ConfigError: `start` has another placeholder. When the turn is taken: the policy does not
-            generate in this process, reads pictures, or has other positions.
+        ConfigError: `start` has a placeholder other than {number}. When the turn is taken: the
+            policy does not generate in this process, reads pictures, or has no rotary positions.
     """
 
     n: Calls = 4
     start: str = "\n\nThinker {number}: "
-    by: CandidateChoice | None = None
+    choice: CandidateChoice | None = None
 
-    provides = CHOSEN
+    provides = NOT_SAMPLED
 
     def __post_init__(self) -> None:
-        known = set(placeholders(self.start)) <= {"number"}
-        check_field(self, "start", known, "a text with no placeholder but {number}")
+        has_known_placeholders = set(placeholders(self.start)) <= {"number"}
+        check_field(
+            self, "start", has_known_placeholders, "a text with no placeholder but {number}"
+        )
 
     async def __call__(self, actor: Actor, rollout: Rollout, observation: Observation) -> Rollout:
         starts = [await self._start(actor, rollout, observation, i) for i in range(1, self.n + 1)]
@@ -55,23 +59,23 @@ class GroupThink:
         thoughts = await actor.decode(rollout, observation, lock_step)
         if not thoughts[0].items:  # no room for an answer
             return rollout.append_turn(observation, thoughts[0])
-        if self.by is None:
+        if self.choice is None:
             answer = _written_together(starts, thoughts)
-            return as_chosen(rollout, rollout.append_turn(observation, answer))
+            return mark_not_sampled(rollout, rollout.append_turn(observation, answer))
         candidates = [
             _candidate(rollout, observation, start, thought)
             for start, thought in zip(starts, thoughts, strict=True)
         ]
-        index = await self.by(actor, rollout, candidates)
+        index = await self.choice(actor, rollout, candidates)
         for i, candidate in enumerate(candidates):
             label = f"thinker {i + 1} of {self.n}" + ", chosen" * (i == index)
             add_private_turn(label, text_since(rollout, candidate))
-        return as_chosen(rollout, candidates[index])
+        return mark_not_sampled(rollout, candidates[index])
 
     async def _start(
         self, actor: Actor, rollout: Rollout, observation: Observation, number: int
     ) -> Response:
-        """The given beginning of a thinker's text, which has no token if there is none."""
+        """The beginning of a thinker's text as a response, without tokens if `start` is ""."""
         if not self.start:
             return Response((), ())
         text = fill(self.start, {"number": str(number)})
@@ -79,10 +83,10 @@ class GroupThink:
 
 
 def _written_together(starts: Sequence[Response], thoughts: Sequence[Response]) -> Response:
-    """One response of all texts; an end token stays behind the last one alone."""
+    """One response with all texts; only the last text keeps its end token."""
     shortened = [*map(_without_end, thoughts[:-1]), thoughts[-1]]
     parts = (part for pair in zip(starts, shortened, strict=True) for part in pair)
-    whole = reduce(joined, parts)
+    whole = reduce(join_responses, parts)
     return replace(
         thoughts[0],
         items=whole.items,
@@ -95,7 +99,7 @@ def _written_together(starts: Sequence[Response], thoughts: Sequence[Response]) 
 def _candidate(
     rollout: Rollout, observation: Observation, start: Response, thought: Response
 ) -> Rollout:
-    """The rollout with the text of one thinker, whose start is a response of its own."""
+    """The rollout with the text of one thinker; the start of the text is a separate response."""
     if not start.items:
         return rollout.append_turn(observation, thought)
     continuing = replace(thought, observation=(), resets_context=False, rewrites_history=False)
@@ -103,7 +107,7 @@ def _candidate(
 
 
 def _without_end(response: Response) -> Response:
-    """The response without its end token, which is not the end of the answer."""
+    """The response without its end token, because the text of another thinker follows."""
     if response.finish_reason != "end":
         return response
     return replace(response, items=response.items[:-1], logp=response.logp[:-1])
@@ -129,7 +133,7 @@ PAPER = Paper(
         "The paper's models and tasks: shortest paths and programs.",
     ),
     deviations=(
-        "The text before a thinker's own is our choice.",
+        "The text at the beginning of a thinker's text is our choice.",
         "A block of positions has the policy's max_new_tokens.",
         "A choice of one thinker's text.",
     ),

@@ -1,4 +1,4 @@
-"""Private contexts: a strategy's own prompts, and an answer that takes the place of another one."""
+"""Private contexts: replies to a strategy's own prompts, and answers generated after them."""
 
 from dataclasses import replace
 from typing import Protocol, runtime_checkable
@@ -11,11 +11,11 @@ from grupo.core.usage import add_external_usage
 
 
 @runtime_checkable
-class ReadsThoughts(Protocol):
-    """A turn strategy whose prompts contain what the policy has written before."""
+class PutsThoughtsInPrompts(Protocol):
+    """A turn strategy whose prompts contain texts that the policy generated before."""
 
     @property
-    def private_tokens(self) -> int:
+    def thought_tokens_in_prompt(self) -> int:
         """Largest number of generated tokens in one prompt."""
         ...
 
@@ -23,9 +23,9 @@ class ReadsThoughts(Protocol):
 async def private_reply(
     actor: Actor, rollout: Rollout, prompt: Observation, *, role: str = "", label: str
 ) -> str:
-    """The text that a role replies to a prompt, which takes the place of the next observation.
+    """The reply of a role to a prompt, which is read in place of the next observation.
 
-    The usage `replies/empty` counts replies without a token: the prompt fills the context.
+    The usage `replies/empty` counts replies without a token, whose prompt fills the context.
 
     Args:
         actor: Generates the reply.
@@ -48,18 +48,20 @@ async def answer_to_prompt(
     prompt: Observation,
     inner: TurnStrategy,
 ) -> Rollout:
-    """The answer to another prompt as the answer to the observation, marked as `off_context`.
+    """The rollout with an answer to the observation that was generated after another prompt.
+
+    The answer is marked as `off_context`.
 
     Args:
         actor: Generates the answer.
         rollout: The rollout before the turn.
         observation: The observation that the answer belongs to.
-        prompt: The prompt that the policy reads in its place.
+        prompt: The prompt that the policy reads in place of the observation.
         inner: Generates the answer.
     """
     answer = await inner(actor, rollout, prompt)
     encoded = await actor.prefill_forced(rollout, observation, "")
-    return as_answer(rollout, rollout.append_turn(observation, encoded), answer)
+    return replace_answer(rollout, rollout.append_turn(observation, encoded), answer)
 
 
 async def answer_in_new_context(
@@ -69,16 +71,16 @@ async def answer_in_new_context(
     prompt: Observation,
     inner: TurnStrategy,
 ) -> Rollout:
-    """The answer to a prompt without the earlier turns, as the answer to the observation.
+    """The rollout with an answer whose context is another prompt, without the earlier turns.
 
-    The answer is a sample in the context that it was generated in, which begins with its prompt. A
-    trained rollout therefore has a row for each such turn.
+    The answer remains a sample of the policy, because its context is recorded as it was. When the
+    rollout is trained on, each such turn is a row of the batch.
 
     Args:
         actor: Generates the answer.
         rollout: The rollout before the turn.
         observation: The observation that the answer belongs to.
-        prompt: The prompt that the policy reads in its place.
+        prompt: The prompt that the policy reads in place of the observation.
         inner: Generates the answer.
     """
     answered = await inner(actor, replace(rollout, turns=()), prompt)
@@ -88,13 +90,16 @@ async def answer_in_new_context(
     return replace(answered, turns=(*rollout.turns, *turns))
 
 
-def as_answer(before: Rollout, first: Rollout, revision: Rollout) -> Rollout:
-    """The revision as the answer to the observation that `first` answers.
+def replace_answer(before: Rollout, first: Rollout, revision: Rollout) -> Rollout:
+    """The rollout with the answer of `revision` in place of the answer of `first`.
+
+    The answer is marked as `off_context`: it was generated after another prompt than the
+    observation that it now answers.
 
     Args:
         before: The rollout before the turn.
-        first: The rollout after the first answer.
-        revision: The rollout after a revision, which has another observation.
+        first: The rollout after an answer to the observation.
+        revision: The rollout after an answer to another prompt.
     """
     start = len(before.turns)
     observation, answered = first.turns[start]
@@ -110,15 +115,16 @@ def as_answer(before: Rollout, first: Rollout, revision: Rollout) -> Rollout:
 
 
 def task_text(observation: Observation) -> str:
-    """The text of an observation; of a chat, that of the user's last message."""
+    """The text of an observation; in a chat, the text of the user's last message."""
     if isinstance(observation, str):
         return observation
     return content_text(observation[_last_user(observation)].get("content"))
 
 
 def with_task_text(observation: Observation, text: str) -> Observation:
-    """The observation with another text; of a chat, in the user's last message, which ends it.
+    """The observation with another text.
 
+    In a chat, the text replaces that of the user's last message, and later messages are dropped.
     Images and other media of the message stay before the text.
     """
     if isinstance(observation, str):
@@ -132,6 +138,6 @@ def with_task_text(observation: Observation, text: str) -> Observation:
 
 
 def _last_user(observation: Observation) -> int:
-    """Index of the user's last message; the last message if there is none of the user."""
+    """Index of the user's last message, or of the last message if the user has none."""
     roles = [message.get("role") for message in observation if not isinstance(message, str)]
     return max((i for i, role in enumerate(roles) if role == "user"), default=len(roles) - 1)

@@ -1,4 +1,4 @@
-"""Shuffled options: a question with options is asked in several orders, and their contents vote."""
+"""Shuffled options: attempts read the options in different orders and vote for an option."""
 
 import asyncio
 from random import Random
@@ -13,54 +13,54 @@ from grupo.core.private_turns import add_private_turn
 from grupo.core.ranges import Calls
 from grupo.core.types import Observation, Rollout
 from grupo.core.usage import add_external_usage
-from grupo.rollouts.turns.best_of import CHOSEN, as_chosen
-from grupo.rollouts.turns.choices import count_vote, text_since
+from grupo.rollouts.turns.best_of import NOT_SAMPLED, mark_not_sampled
+from grupo.rollouts.turns.choices import most_voted_with_usage, text_since
 from grupo.rollouts.turns.forced_start import append_forced
 from grupo.rollouts.turns.private_context import answer_to_prompt, task_text, with_task_text
 
-NAMES = ("letter", "option")  # placeholders of `answer`
+PLACEHOLDERS = ("letter", "option")  # of `answer_form`
 
 
 @component
 class ShuffledOptions:
-    """A turn with n attempts, each of which reads the options in another order, and a vote.
+    """A turn with n attempts at a question with options, each with another order of the options.
 
-    The options are lines of the prompt such as "A) Lima". The letters stay in their places, and the
-    texts after them change places. Attempts vote for the text of an option. With as many attempts
-    as options, each text stands once in each position, so that a preference of the policy for a
-    position cancels. The answer has the letter of the option in the original prompt.
+    The options are lines of the prompt such as "A) Lima". The letters keep their order, and the
+    texts after them are permuted. Attempts vote for the text of an option. With as many attempts as
+    options, each text is once in each position, so that a preference of the policy for a position
+    cancels. The answer of the turn has the letter of the option in the original prompt.
 
-    If several options have the most votes, the option with the earliest vote wins. If no attempt
-    names an option, the first attempt is returned. A prompt without options is answered once; the
-    usage `options/missing` counts these turns.
+    If several options have the most votes, the one that got the first of these votes wins. If no
+    attempt names an option, the first attempt is returned. A prompt without options is answered
+    once; the usage `options/missing` counts these turns.
 
     Args:
         n: Number of attempts at the turn.
         extract: Finds the answer in the text of an attempt: a letter or an option's text.
-        answer: The text of the answer, with {letter}, {option}, or both.
+        answer_form: The text of the answer, with {letter}, {option}, or both.
         inner: Generates an attempt.
 
     Raises:
-        ConfigError: `answer` has no placeholder, or another one.
+        ConfigError: `answer_form` has no placeholder, or an unknown one.
     """
 
     n: Calls = 5
     extract: Extractor = final_answer
-    answer: str = "{letter}"
+    answer_form: str = "{letter}"
     inner: TurnStrategy = single_response
 
-    provides = CHOSEN
+    provides = NOT_SAMPLED
 
     def __post_init__(self) -> None:
-        found = placeholders(self.answer)
+        names = placeholders(self.answer_form)
         allowed = "a text with {letter}, {option} or both"
-        check_field(self, "answer", bool(found) and set(found) <= set(NAMES), allowed)
+        check_field(self, "answer_form", bool(names) and set(names) <= set(PLACEHOLDERS), allowed)
 
     async def __call__(self, actor: Actor, rollout: Rollout, observation: Observation) -> Rollout:
         options = find_options(task_text(observation))
         if options is None:
             add_external_usage({"options/missing": 1.0})
-            return as_chosen(rollout, await self.inner(actor, rollout, observation))
+            return mark_not_sampled(rollout, await self.inner(actor, rollout, observation))
         turn = len(rollout.turns)
         orders = option_orders(len(options.contents), self.n, actor.rng("options", turn))
         prompts = (with_task_text(observation, options.text(order)) for order in orders)
@@ -78,17 +78,17 @@ class ShuffledOptions:
         for i, (text, index) in enumerate(zip(texts, votes, strict=True)):
             voted_for = "none" if index is None else options.contents[index]
             add_private_turn(f"attempt {i + 1} of {self.n}, vote for {voted_for}", text)
-        winner = votes[count_vote(votes)]
+        winner = votes[most_voted_with_usage(votes)]
         if winner is None:
-            return as_chosen(rollout, attempts[0])
+            return mark_not_sampled(rollout, attempts[0])
         values = {"letter": options.letter(winner), "option": options.contents[winner]}
-        return await append_forced(actor, rollout, observation, fill(self.answer, values))
+        return await append_forced(actor, rollout, observation, fill(self.answer_form, values))
 
 
 def option_orders(num_options: int, count: int, rng: Random) -> list[tuple[int, ...]]:
-    """Orders of options: all rotations of a random order, then those of the next one.
+    """Orders of options: all rotations of one random order, then those of another one.
 
-    Of as many orders as there are options, each option stands once in each position.
+    If there are as many orders as options, each option is once in each position.
 
     >>> orders = option_orders(3, 3, Random(0))
     >>> [sorted(position) for position in zip(*orders)]
@@ -104,7 +104,7 @@ def option_orders(num_options: int, count: int, rng: Random) -> list[tuple[int, 
 PAPER = Paper(
     title="Can Generalist Foundation Models Outcompete Special-Purpose Tuning? Case Study in "
     "Medicine",
-    use="Questions with options: Shown(…, inner=ShuffledOptions(5)) is the whole recipe.",
+    use="Questions with options: SimilarExamples(…, inner=ShuffledOptions(5)) is the whole recipe.",
     tags=("hints", "exploration"),
     kind="evaluation",
     catalogue=("medprompt",),

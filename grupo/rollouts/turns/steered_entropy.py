@@ -1,4 +1,4 @@
-"""V-Reason: gradient steps on the entropy of the next token move the cache while a model answers.
+"""V-Reason: gradient steps on the next token's entropy change the KV cache during generation.
 
 Sridhar et al., 2025, arXiv:2510.17045.
 """
@@ -12,15 +12,16 @@ from grupo.core.types import Observation, Rollout
 
 @component
 class SteeredEntropy(EntropySteering):
-    """A turn of one response whose entropy is raised and then lowered, see `EntropySteering`.
+    """A turn of one response whose entropy is first raised and then lowered, see `EntropySteering`.
 
-    The response is `sampled`, and `off_context`: its `logp` is that of the moved cache. The policy
-    must generate in this process, from text alone. A gradient step counts as a generated token: it
-    evaluates the newest token again, and takes the gradient of the last layer.
+    Gradient steps change an offset that is added to values of the KV cache. The response is
+    `sampled`, and also `off_context`, because its `logp` was computed with that offset. The policy
+    must generate in this process, from text alone. A gradient step counts as a generated token in
+    the usage: it evaluates the newest token again and computes the gradient in the last layer.
 
     Args:
-        every: Number of generated tokens from one update of the offset to the next.
-        steps: Number of gradient steps of an update.
+        every: Number of generated tokens between two updates of the offset.
+        steps: Number of gradient steps in an update.
         learning_rate: Size of a step of Adam, in the unit of the values.
         decay: Decay of the moving average of the entropy, for each token.
 

@@ -10,7 +10,7 @@ from grupo.core.interfaces import Actor
 from grupo.core.paper import Paper, Source
 from grupo.core.ranges import Calls, NonEmptyString, PositiveInt
 from grupo.core.types import Observation, Response, Rollout
-from grupo.rollouts.turns.joined import joined
+from grupo.rollouts.turns.join_responses import join_responses
 
 
 @dataclass(frozen=True)
@@ -18,7 +18,8 @@ class _Beam:
     """A partial or finished answer.
 
     Args:
-        rollout: The rollout. It ends with the answer, or has no part of the answer yet.
+        rollout: The rollout with the answer as its last response. Before the first step, it has no
+            such response.
         is_finished: Whether the policy or a token limit has ended the answer.
         value: Output of the head for the answer.
     """
@@ -32,36 +33,42 @@ class _Beam:
 class StepBeam:
     """Beam search over the steps of an answer, ranked by a value head.
 
-    A beam is a partial or finished answer. In each round, `expand` next steps are sampled, equally
-    many after each unfinished beam. The `width` beams of highest value are kept, finished beams
-    among them. Equal beams are kept once. The search ends when all kept beams are finished, or
-    after `max_steps` rounds. It returns the finished beam of highest value, or the beam of highest
-    value if no beam is finished.
+    A beam is a partial or finished answer. In each round, `samples_per_round` next steps are
+    sampled, the same number after each unfinished beam. Of the new beams and of those that were
+    finished before, the `width` beams with the highest values are kept. Of identical beams one is
+    kept. The search ends when all kept beams are finished, or after `max_steps` rounds. It returns
+    the finished beam with the highest value, or the beam with the highest value if none is
+    finished.
 
     The value of a partial answer is the head's output after its last token. The value of a finished
-    answer is the output before its last token, because heads are not trained in the state after it.
+    answer is the output before its last token, because heads are not trained on the state after it.
     The response is marked as not `sampled`, because the head has chosen it.
 
     Args:
         head: Name of an auxiliary head of the policy.
         width: Number of beams that are kept.
-        expand: Number of steps that are sampled in a round; `width` or more.
+        samples_per_round: Number of steps that are sampled in a round; `width` or more.
         step_end: Text that ends a step.
         max_steps: Largest number of steps in an answer.
 
     Raises:
-        ConfigError: `expand` is below `width`; or, when a turn is taken, the policy has no such
-            head.
+        ConfigError: `samples_per_round` is below `width`. When the turn is taken: the policy has
+            no such head.
     """
 
     head: NonEmptyString = "value"
     width: Calls = 4
-    expand: Calls = 20
+    samples_per_round: Calls = 20
     step_end: NonEmptyString = "\n"
     max_steps: PositiveInt = 10
 
     def __post_init__(self) -> None:
-        check_field(self, "expand", self.expand >= self.width, f"{self.width}, the width, or more")
+        check_field(
+            self,
+            "samples_per_round",
+            self.samples_per_round >= self.width,
+            f"{self.width}, the width, or more",
+        )
 
     @property
     def read_heads(self) -> tuple[str, ...]:
@@ -74,7 +81,7 @@ class StepBeam:
             step_actor = actor.fork("step", len(rollout.turns), step).with_stop(self.step_end)
             unfinished = [beam.rollout for beam in beams if not beam.is_finished]
             rollouts = await self._expand(step_actor, unfinished, rollout, observation)
-            new_beams = await asyncio.gather(*(self._beam_of(actor, path) for path in rollouts))
+            new_beams = await asyncio.gather(*(self._evaluate(actor, path) for path in rollouts))
             candidates = [*(beam for beam in beams if beam.is_finished), *new_beams]
             beams = sorted(candidates, key=lambda beam: -beam.value)[: self.width]
             if all(beam.is_finished for beam in beams):
@@ -88,8 +95,8 @@ class StepBeam:
     async def _expand(
         self, actor: Actor, paths: Sequence[Rollout], start: Rollout, observation: Observation
     ) -> Sequence[Rollout]:
-        """The different continuations of some paths by one step."""
-        copies = [path for path in paths for _ in range(self.expand // len(paths))]
+        """The distinct continuations of the unfinished beams by one step."""
+        copies = [path for path in paths for _ in range(self.samples_per_round // len(paths))]
         steps = await asyncio.gather(
             *(
                 actor.fork(number)(path, observation if path is start else "")
@@ -103,8 +110,8 @@ class StepBeam:
         distinct = {rollout.last_response.items: rollout for rollout in extended}
         return list(distinct.values())
 
-    async def _beam_of(self, actor: Actor, rollout: Rollout) -> _Beam:
-        """The beam of a rollout, with its value."""
+    async def _evaluate(self, actor: Actor, rollout: Rollout) -> _Beam:
+        """The beam of a rollout, with the value that the head predicts."""
         last = rollout.last_response
         if not last.items:  # the context has no room for an answer
             return _Beam(rollout, is_finished=True, value=-inf)
@@ -114,8 +121,8 @@ class StepBeam:
 
 
 def _extended(path: Rollout, start: Rollout, step: Response) -> Response:
-    """The response of a path with one more step."""
-    return step if path is start else joined(path.last_response, step)
+    """The answer of `path` with one more step, as one response."""
+    return step if path is start else join_responses(path.last_response, step)
 
 
 PAPER = Paper(

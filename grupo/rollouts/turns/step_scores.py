@@ -1,4 +1,4 @@
-"""Scores of partial answers: how good the steps so far are, without the task's answer."""
+"""Scores of partial answers, which do not read the task's reference answer."""
 
 from math import exp
 from typing import Protocol
@@ -10,7 +10,7 @@ from grupo.core.ranges import NonEmptyString
 from grupo.core.types import Rollout
 from grupo.rollouts.turns.choices import mean_logp
 
-__all__ = ["HeadValue", "StepScore", "probability"]
+__all__ = ["HeadValue", "StepScore", "geometric_mean_probability"]
 
 
 @implemented_in("grupo.rollouts.turns.step_scores")
@@ -18,7 +18,7 @@ class StepScore(Protocol):
     """Scores a partial or finished answer."""
 
     async def __call__(self, actor: Actor, before: Rollout, rollout: Rollout, /) -> float:
-        """The score.
+        """The score of the steps so far; a larger score is better.
 
         Args:
             actor: The policy.
@@ -28,8 +28,8 @@ class StepScore(Protocol):
         ...
 
 
-async def probability(actor: Actor, before: Rollout, rollout: Rollout) -> float:
-    """exp of the mean log-probability of the tokens that the policy sampled, in [0, 1]."""
+async def geometric_mean_probability(actor: Actor, before: Rollout, rollout: Rollout) -> float:
+    """exp of the mean log-probability of the turn's sampled tokens, in [0, 1]."""
     return exp(mean_logp(before, rollout))
 
 
@@ -37,7 +37,7 @@ async def probability(actor: Actor, before: Rollout, rollout: Rollout) -> float:
 class HeadValue:
     """The output of an auxiliary head of the policy after the steps so far.
 
-    For a finished answer, it is the output before the last token, because heads are not trained in
+    For a finished answer, it is the output before the last token, because heads are not trained on
     the state after it.
 
     Args:

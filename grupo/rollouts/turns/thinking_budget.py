@@ -10,8 +10,8 @@ from grupo.core.types import Observation, Rollout
 class ThinkingBudget:
     """A turn with a limit for the tokens before `think_end`, and another for the tokens after it.
 
-    If the thinking reaches its limit, `think_end` is forced. If the policy ends the turn while it
-    thinks, the turn has no answer.
+    If the thinking reaches its limit, `think_end` is added as forced text. If the policy ends its
+    response before `think_end`, the turn has no answer.
 
     Args:
         thinking_tokens: Largest number of tokens before `think_end`.

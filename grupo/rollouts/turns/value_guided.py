@@ -10,21 +10,21 @@ from grupo.core.interfaces import Actor, single_response
 from grupo.core.paper import Paper, Source
 from grupo.core.ranges import FinitePositive, PositiveInt
 from grupo.core.types import Observation, Response, Rollout
-from grupo.rollouts.turns.joined import joined
+from grupo.rollouts.turns.join_responses import join_responses
 
 
 @component
 class ValueGuided:
     """Samples each token from q(a|s) = pi(a|s) exp(V(s, a) / beta) / Z, over the likeliest tokens.
 
-    V is the weighted sum of value heads in the state behind the token. With the value of the
-    KL-regularised problem, V(s) = beta log E_pi exp(r / beta), q is the policy that maximises
-    E[r] - beta KL(q || pi). A token that ends the response has the mean value of the others,
-    weighted by pi: heads are trained on states before a token, and none follows.
+    V(s, a) is the weighted sum of value heads in the state after token a. If the heads predict the
+    value of the KL-regularised problem, V(s) = beta log E_pi exp(r / beta), then q is the policy
+    that maximises E[r] - beta KL(q || pi). A token that ends the response has the mean value of the
+    other candidates, weighted by pi, because heads are not trained on the state after such a token.
 
-    The response is `sampled`, and `off_context`: its `logp` is log q. A token costs one step of
-    decoding and `top_k` predictions of each head, which are computed in one batch. The policy's
-    token limit ends the response.
+    The response is `sampled`, and also `off_context`, because its `logp` is log q. A token costs
+    one decoding step and `top_k` predictions of each head, which are computed in one batch. The
+    policy's token limit ends the response.
 
     Args:
         heads: Names of auxiliary heads of the policy, each with its weight.
@@ -32,7 +32,7 @@ class ValueGuided:
         beta: Weight of the KL divergence, in the unit of the values per nat.
 
     Raises:
-        ConfigError: There are no heads; or, when a turn is taken, the policy has no such head.
+        ConfigError: There are no heads. When the turn is taken: the policy has no such head.
     """
 
     heads: tuple[tuple[str, float], ...] = (("value", 1.0),)
@@ -55,7 +55,7 @@ class ValueGuided:
             logq = guided_logp([token.logp[0] for token in tokens], values, self.beta)
             (index,) = rng.choices(range(len(tokens)), [exp(x) for x in logq])
             token = replace(tokens[index], logp=(logq[index],), sampled=True, off_context=True)
-            response = token if guided is rollout else joined(guided.last_response, token)
+            response = token if guided is rollout else join_responses(guided.last_response, token)
             guided, next_observation = rollout.append_turn(observation, response), ""
             if token.finish_reason != "length":
                 break
@@ -66,18 +66,18 @@ class ValueGuided:
     async def _values(
         self, actor: Actor, rollout: Rollout, observation: Observation, tokens: Sequence[Response]
     ) -> list[float]:
-        """The value of each token; of one that ends the response, the mean of the others."""
-        going_on = [token for token in tokens if token.finish_reason == "length"]
-        states = [rollout.append_turn(observation, token) for token in going_on]
+        """The value of each token; the mean of the others for a token that ends the response."""
+        continuing = [token for token in tokens if token.finish_reason == "length"]
+        states = [rollout.append_turn(observation, token) for token in continuing]
         predictions = await asyncio.gather(
             *(actor.predict_head(state, name) for state in states for name, _ in self.heads)
         )
         weights = [weight for _, weight in self.heads]
         rows = [predictions[i : i + len(weights)] for i in range(0, len(predictions), len(weights))]
         values = [sum(w * v for w, v in zip(weights, row, strict=True)) for row in rows]
-        probabilities = [exp(token.logp[0]) for token in going_on]
+        probabilities = [exp(token.logp[0]) for token in continuing]
         total = sum(p * v for p, v in zip(probabilities, values, strict=True))
-        mean = total / sum(probabilities) if going_on else 0.0
+        mean = total / sum(probabilities) if continuing else 0.0
         remaining = iter(values)
         return [next(remaining) if t.finish_reason == "length" else mean for t in tokens]
 

@@ -1,4 +1,4 @@
-"""One program for all tasks: the prompt begins with a text that says how they are solved."""
+"""One program for all tasks: the prompt begins with a text that says how to solve the tasks."""
 
 from dataclasses import dataclass
 
@@ -19,20 +19,21 @@ PLACEHOLDERS = ("program", "task")
 
 @component
 class WithProgram:
-    """A turn whose prompt begins with the program of a file, which the policy carries out.
+    """A turn whose prompt begins with a program from a file, which the policy is to follow.
 
-    A program is any text that says how all tasks of a kind are solved: pseudo-code, rules, an
-    instruction. A `ProgramStage` searches one, and people may write one. Forms that begin with
-    {program} share what the engine has read of it.
+    A program is any text that says how all tasks of a kind are solved: pseudo-code, rules, or an
+    instruction. It is not executed. A `ProgramStage` searches for a program, and users may write
+    one. If the form begins with {program}, the engine's prefix cache serves the program to all
+    tasks.
 
     Args:
         file: A file with the program, such as "runs/search/rules/program.txt".
         form: Prompt with {program} and {task}.
-        inner: Answers the prompt.
+        inner: Generates the answer to the prompt.
 
     Raises:
-        ConfigError: The form lacks a placeholder, or has one without a value. By `check`: the file
-            is missing, is no text, is empty, is no regular file, or is too large.
+        ConfigError: The form lacks a placeholder, or has one without a value. When `check` is
+            called: the file is missing, empty, too large, no text or no regular file.
     """
 
     file: NonEmptyString
@@ -43,11 +44,11 @@ class WithProgram:
         check_form("WithProgram.form", self.form, PLACEHOLDERS)
 
     def check(self) -> None:
-        """Raises `ConfigError` if the file is missing, or is none with a short text."""
-        self.given()
+        """Raise `ConfigError` if the file cannot be read as a text within the size limit."""
+        self.load()
 
-    def given(self) -> "GivenProgram":
-        """The same strategy with the text of the file, without white space around it."""
+    def load(self) -> "LoadedProgram":
+        """Read the file, and return the strategy with its text, without white space around it."""
         path = parse_path(self.file)
         try:
             program = read_limited(path, PROMPT_FILE_SIZE).strip()
@@ -63,20 +64,20 @@ class WithProgram:
             raise ConfigError(f"WithProgram.file: {error}") from error
         if not program:
             raise ConfigError(f"WithProgram.file: {self.file!r} is empty. Allowed: some text.")
-        return GivenProgram(program, self.form, self.inner)
+        return LoadedProgram(program, self.form, self.inner)
 
     async def __call__(self, actor: Actor, rollout: Rollout, observation: Observation) -> Rollout:
-        return await self.given()(actor, rollout, observation)
+        return await self.load()(actor, rollout, observation)
 
 
 @dataclass(frozen=True)
-class GivenProgram:
+class LoadedProgram:
     """`WithProgram` with the text of a program in place of its file.
 
     Args:
         program: The program.
         form: Prompt with {program} and {task}.
-        inner: Answers the prompt.
+        inner: Generates the answer to the prompt.
     """
 
     program: str

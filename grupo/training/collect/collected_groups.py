@@ -74,7 +74,10 @@ class GroupsSoFar:
     unfinished: list[GroupInProgress] = field(default_factory=list)
 
     def num_missing(self, num_groups: int) -> int:
-        """Return how many groups a next round must generate, if the step needs `num_groups`."""
+        """Return how many groups a next round must generate, if the step needs `num_groups` groups.
+
+        Kept and unfinished groups count, and among them those that earlier steps began.
+        """
         return max(0, num_groups - len(self.kept) - len(self.unfinished))
 
     def add(

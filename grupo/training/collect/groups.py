@@ -9,6 +9,7 @@ Two kinds of generation continue in a later step:
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from itertools import count
 
 from grupo.core.interfaces import Actor, ClosableSessions, Env, EnvSpec, open_env
@@ -50,45 +51,38 @@ async def collect_groups(
         env: Replies to responses and scores rollouts.
         actor: The policy's handle for generating.
         tasks: The training tasks.
-        history: The record of earlier groups, which this function changes: it counts the new tasks
-            in `history.num_tasks_drawn` and removes the unfinished rollouts of drawn tasks.
-        num_groups: Number of new groups that the first round requests; `unfinished_groups` are
-            generated in addition. A later round requests `num_groups` minus the number of groups
-            that are kept or unfinished by then, at least 0. In this number, a group that was
-            continued counts like a new one.
-        seed: Seed of the curriculum. With a token limit, the random numbers of a group are derived
-            from this seed, from `GroupInProgress.rng_label` and from the step. Without a token
-            limit, `actor` draws them.
+        history: The record of earlier groups. The function counts the new tasks in it, and removes
+            the unfinished rollouts of drawn tasks from it.
+        num_groups: Number of new groups that the first round requests. A later round requests as
+            many as are missing, see `GroupsSoFar.num_missing`.
+        seed: Seed of the curriculum, and with a token limit of the groups' random numbers.
         ranks: The processes that share the generation; every rank returns the groups of all ranks.
         token_limit: Maximum number of tokens that this step generates for one rollout. None means
             that this step generates every rollout to its end.
-        unfinished_groups: Groups of earlier steps, which this step continues.
+        unfinished_groups: Groups of earlier steps, which the first round continues in addition to
+            the new groups.
     """
     opened_env = open_env(env)
+    generator = _RoundGenerator(method.sampler, opened_env, actor, seed, ranks, token_limit)
     groups_so_far = GroupsSoFar()
-    groups_to_generate = list(unfinished_groups)
-    # the first step of new groups; only the continuation of a group reads it, with a token limit
-    step = token_limit.step if token_limit else 0
+    continued_groups = list(unfinished_groups)
     for round_index in count():
         num_missing = groups_so_far.num_missing(num_groups)
         earlier = tuple(groups_so_far.without_failed_rollouts)
         request = CurriculumRequest(tasks, history, num_missing, seed, round_index, earlier)
-        groups_to_generate += _draw_groups(method, request, step)
+        groups_to_generate = [*continued_groups, *_draw_groups(method, request, generator.step)]
         if not groups_to_generate:
             break
         kill_point("step/tasks_drawn")
-        ended, unfinished = await _generate_round(
-            method.sampler, opened_env, actor, groups_to_generate, token_limit, seed, ranks
-        )
+        ended, unfinished = await generator(groups_to_generate)
         kill_point("step/generated")
         groups_so_far.add(ended, unfinished, num_ranks=ranks.size, group_filter=method.filter)
         kill_point("step/filtered")
-        groups_to_generate = []
+        continued_groups = []
     if groups_so_far.unfinished and isinstance(opened_env, ClosableSessions):
         opened_env.close()  # unfinished groups have open sessions; the next step opens new ones
-    return groups_so_far.select_for_step(
-        method.filter, max_kept=num_groups + len(unfinished_groups)
-    )
+    max_kept = num_groups + len(unfinished_groups)
+    return groups_so_far.select_for_step(method.filter, max_kept=max_kept)
 
 
 def _draw_groups(method: Method, request: CurriculumRequest, step: int) -> list[GroupInProgress]:
@@ -121,64 +115,78 @@ def _with_history(task: Task, history: History, method: Method) -> Task:
     return history.with_statistics(task, merged_requires(method.sampler).task_statistics)
 
 
-async def _generate_round(
-    sampler: Sampler,
-    env: Env,
-    actor: Actor,
-    groups_to_generate: Sequence[GroupInProgress],
-    token_limit: RolloutTokenLimit | None,
-    seed: int,
-    ranks: Ranks,
-) -> tuple[dict[int, Group], dict[int, GroupInProgress]]:
-    """Generate this rank's share of a sampling round, and exchange the groups with other ranks.
-
-    Returns:
-        The ended groups, and the groups that the token limit interrupted, of all ranks. Both are by
-        index in the round.
-    """
-    own_indices = share_of_rank(ranks, len(groups_to_generate))
-    own_groups = [groups_to_generate[i] for i in own_indices]
-    outcomes = await SamplingRound(sampler, env, own_groups, token_limit).generate(actor, seed)
-    own_outcomes = dict(zip(own_indices, outcomes, strict=True))
-    return _exchange_outcomes(ranks, own_outcomes, groups_to_generate, token_limit)
-
-
-def _exchange_outcomes(
-    ranks: Ranks,
-    own_outcomes: Mapping[int, Group | GroupInProgress],
-    groups_to_generate: Sequence[GroupInProgress],
-    token_limit: RolloutTokenLimit | None,
-) -> tuple[dict[int, Group], dict[int, GroupInProgress]]:
-    """Exchange the outcomes of a sampling round between the ranks.
-
-    Generation has its own channel, because another thread may run the updates.
+@dataclass(frozen=True)
+class _RoundGenerator:
+    """Generates the groups of a sampling round: each rank generates a share and returns all groups.
 
     Args:
+        sampler: Generates the groups.
+        env: Replies to responses and scores rollouts.
+        actor: The policy's handle for generating. Without a token limit, it draws random numbers.
+        seed: With a token limit, the random numbers of a group are derived from this seed, from
+            `GroupInProgress.rng_label` and from the step.
         ranks: The processes that share the generation.
-        own_outcomes: The groups of this rank after the round, by index in the round.
-        groups_to_generate: The groups of all ranks before the round.
         token_limit: Limit of the tokens of a rollout in this step; None if there is none.
-
-    Returns:
-        The ended groups and the unfinished groups of all ranks, both by index in the round.
     """
-    unfinished: dict[int, GroupInProgress] = {}
-    if token_limit:
-        own_unfinished = {
-            i: group for i, group in own_outcomes.items() if isinstance(group, GroupInProgress)
+
+    sampler: Sampler
+    env: Env
+    actor: Actor
+    seed: int
+    ranks: Ranks
+    token_limit: RolloutTokenLimit | None
+
+    @property
+    def step(self) -> int:
+        """The first step of new groups, which only a step with a token limit reads."""
+        return self.token_limit.step if self.token_limit else 0
+
+    async def __call__(
+        self, groups: Sequence[GroupInProgress]
+    ) -> tuple[dict[int, Group], dict[int, GroupInProgress]]:
+        """Return the groups of all ranks that ended, and those that the token limit interrupted.
+
+        Both are by index in the round.
+
+        Args:
+            groups: The groups of all ranks before the round.
+        """
+        own_indices = share_of_rank(self.ranks, len(groups))
+        own_groups = [groups[i] for i in own_indices]
+        sampling_round = SamplingRound(self.sampler, self.env, own_groups, self.token_limit)
+        outcomes = await sampling_round.generate(self.actor, self.seed)
+        return self._exchange(groups, dict(zip(own_indices, outcomes, strict=True)))
+
+    def _exchange(
+        self,
+        groups: Sequence[GroupInProgress],
+        own_outcomes: Mapping[int, Group | GroupInProgress],
+    ) -> tuple[dict[int, Group], dict[int, GroupInProgress]]:
+        """Exchange the groups of a round between the ranks.
+
+        Generation has its own channel, because another thread may run the updates.
+
+        Args:
+            groups: The groups of all ranks before the round.
+            own_outcomes: The groups of this rank after the round, by index in the round.
+        """
+        unfinished: dict[int, GroupInProgress] = {}
+        if self.token_limit:
+            own_unfinished = {
+                i: group for i, group in own_outcomes.items() if isinstance(group, GroupInProgress)
+            }
+            phase = Phase.UNFINISHED_GROUPS_EXCHANGED
+            unfinished = exchange_unfinished_groups(
+                self.ranks, own_unfinished, groups, phase, channel="generate"
+            )
+        # `exchange_groups` takes places in the list of ended groups
+        ended_indices = [i for i in range(len(groups)) if i not in unfinished]
+        own_ended = {
+            index_among_ended: group
+            for index_among_ended, i in enumerate(ended_indices)
+            if isinstance(group := own_outcomes.get(i), Group)
         }
-        phase = Phase.UNFINISHED_GROUPS_EXCHANGED
-        unfinished = exchange_unfinished_groups(
-            ranks, own_unfinished, groups_to_generate, phase, channel="generate"
-        )
-    # `exchange_groups` takes places in the list of ended groups
-    ended_indices = [i for i in range(len(groups_to_generate)) if i not in unfinished]
-    own_ended = {
-        index_among_ended: group
-        for index_among_ended, i in enumerate(ended_indices)
-        if isinstance(group := own_outcomes.get(i), Group)
-    }
-    tasks = [groups_to_generate[i].task for i in ended_indices]
-    phase = Phase.ROLLOUTS_GENERATED
-    ended = exchange_groups(ranks, own_ended, tasks, phase, channel="generate")
-    return dict(zip(ended_indices, ended, strict=True)), unfinished
+        tasks = [groups[i].task for i in ended_indices]
+        phase = Phase.ROLLOUTS_GENERATED
+        ended = exchange_groups(self.ranks, own_ended, tasks, phase, channel="generate")
+        return dict(zip(ended_indices, ended, strict=True)), unfinished

@@ -54,7 +54,7 @@ def classes_called_with(*arguments: str) -> set[str]:
 
 
 def test_every_sampler_and_turn_strategy_of_the_package_is_tried():
-    inner_classes = {"GivenProgram", "WithOwnUsage", "WithProgress", "WithRejected"}
+    inner_classes = {"LoadedProgram", "WithOwnUsage", "WithProgress", "WithRejected"}
     tried = {name.split()[0] for name in SAMPLERS}
     assert tried == classes_called_with("task", "env", "actor") - inner_classes
     assert tried - {"MultiTurnDemonstrations"} < {*samplers.__all__}

@@ -20,10 +20,10 @@ from tests.helpers.token_counts import engine, folder, policy
 __all__ = ["engine", "folder", "policy"]  # fixtures
 
 FORMS = {
-    "plan": "P({task})({thoughts}){nodes}",
-    "judge": "J({task})({thoughts}){question}",
-    "solve": "S({task})({thoughts}){question}",
-    "answer": "A({task})({thoughts})",
+    "plan_prompt": "P({task})({thoughts}){nodes}",
+    "complexity_prompt": "J({task})({thoughts}){question}",
+    "question_prompt": "S({task})({thoughts}){question}",
+    "answer_prompt": "A({task})({thoughts})",
 }
 
 
@@ -135,8 +135,11 @@ def test_the_engine_reads_a_task_once_for_all_thoughts(policy):
         ({"role": "planner"}, "needs a policy of the role 'planner'"),
         ({"nodes": 0}, r"AdaptiveGraph\.nodes: 0\. Allowed: 1 or more"),
         ({"depth": -1}, r"AdaptiveGraph\.depth: -1\. Allowed: 0 or more"),
-        ({"plan": "{task} {thoughts}"}, r"AdaptiveGraph\.plan: .* lacks \{nodes\}"),
-        ({"solve": "{task}{thoughts}{qestion}"}, r"AdaptiveGraph\.solve: .* lacks \{question\}"),
+        ({"plan_prompt": "{task} {thoughts}"}, r"AdaptiveGraph\.plan_prompt: .* lacks \{nodes\}"),
+        (
+            {"question_prompt": "{task}{thoughts}{qestion}"},
+            r"AdaptiveGraph\.question_prompt: .* lacks \{question\}",
+        ),
     ],
 )
 def test_bad_input_is_named_before_the_run(fields, message):

@@ -10,7 +10,7 @@ from grupo.core.types import Rollout
 from grupo.core.usage import count_external_usage
 from grupo.rewards.choices import ByReward
 from grupo.rollouts.turns import Analogies, BestOf
-from grupo.rollouts.turns.compared import Compared
+from grupo.rollouts.turns.pairwise_comparison import PairwiseComparison
 from grupo.toy.quickstart import RECIPE
 from grupo.util.errors import ConfigError
 from tests.helpers.scripted_actor import script
@@ -18,7 +18,7 @@ from tests.helpers.scripted_actor import script
 PROPOSE = "P({task}){count}"
 MERGE = "M({task})({answer}){analogies}"
 COMPARE = "C({first})({second}){task}"
-FORMS = {"propose": PROPOSE, "merge": MERGE}
+FORMS = {"propose_prompt": PROPOSE, "merge_prompt": MERGE}
 
 
 @component
@@ -55,7 +55,7 @@ def replies(first, second):
     [("a-b", "a-c", "a-c."), ("a-c", "a-b", "a-c."), ("a-b", "a-d", "a-b.")],
 )
 def test_with_a_checker_the_answer_is_never_worse_than_the_first(first, second, expected):
-    strategy = Analogies(**FORMS, by=ByReward(Checker()))
+    strategy = Analogies(**FORMS, choice=ByReward(Checker()))
     rollout, prompts, usage = answered(replies(first, second), strategy)
     assert rollout.text == expected
     assert sorted(prompts) == sorted(replies(first, second))
@@ -73,14 +73,14 @@ def test_the_second_answer_is_kept_if_both_orders_prefer_it(
 ):
     texts = replies("old", "new")
     texts |= {"C(old.)(new.)Q": in_order, "C(new.)(old.)Q": reversed_order}
-    rollout, _, usage = answered(texts, Analogies(**FORMS, by=Compared(COMPARE)))
+    rollout, _, usage = answered(texts, Analogies(**FORMS, choice=PairwiseComparison(COMPARE)))
     assert rollout.text == expected
     assert usage.get("comparisons/undecided", 0) == undecided
 
 
 def test_equal_answers_are_not_compared():
     rollout, prompts, _ = answered(
-        replies("same", "same"), Analogies(**FORMS, by=Compared(COMPARE))
+        replies("same", "same"), Analogies(**FORMS, choice=PairwiseComparison(COMPARE))
     )
     assert rollout.text == "same."
     assert not [p for p in prompts if p.startswith("C")]
@@ -96,7 +96,7 @@ def test_a_second_layer_amends_the_answers_to_similar_problems():
         "M(R.)(1.)S. 2.": "3",
         "M(Q)(0.)R. 3.": "4",
     }
-    strategy = Analogies(1, 2, **FORMS, by=ByReward(Checker("4.")))
+    strategy = Analogies(1, 2, **FORMS, choice=ByReward(Checker("4.")))
     rollout, prompts, usage = answered(texts, strategy)
     assert rollout.text == "4."
     assert sorted(prompts) == sorted(texts)
@@ -117,7 +117,7 @@ def test_of_several_candidates_each_is_compared_with_the_best_before():
         return rollout.append_turn(observation, await actor(rollout, f"#{next(sequence)}"))
 
     texts = better | {f"#{x}": x for x in "abc"}
-    rollout, prompts, _ = answered(texts, BestOf(3, Compared(COMPARE), given))
+    rollout, prompts, _ = answered(texts, BestOf(3, PairwiseComparison(COMPARE), given))
     assert rollout.text == "c."
     assert [p for p in prompts if p[0] == "C"] == list(better)
 
@@ -126,11 +126,20 @@ def test_of_several_candidates_each_is_compared_with_the_best_before():
     ("strategy", "message"),
     [
         (lambda: Analogies(0), r"Analogies\.count: 0\. Allowed: 1 or more"),
-        (lambda: Analogies(layers=0), r"Analogies\.layers: 0"),
-        (lambda: Analogies(propose="{count}"), r"Analogies\.propose: .* lacks \{task\}"),
+        (lambda: Analogies(depth=0), r"Analogies\.depth: 0"),
+        (
+            lambda: Analogies(propose_prompt="{count}"),
+            r"Analogies\.propose_prompt: .* lacks \{task\}",
+        ),
         (lambda: Analogies(role="tutor"), "needs a policy of the role 'tutor'"),
-        (lambda: Analogies(by=Compared(role="judge")), "needs a policy of the role 'judge'"),
-        (lambda: Compared("{task}{first}"), r"Compared\.ask: .* lacks \{second\}"),
+        (
+            lambda: Analogies(choice=PairwiseComparison(role="judge")),
+            "needs a policy of the role 'judge'",
+        ),
+        (
+            lambda: PairwiseComparison("{task}{first}"),
+            r"PairwiseComparison\.prompt: .* lacks \{second\}",
+        ),
     ],
 )
 def test_bad_input_is_named_before_the_run(strategy, message):

@@ -105,7 +105,7 @@ STRATEGIES = {
     "vote": Vote(4, extract=str),
     "best": BestOf(4),
     "revised": Revised(2),
-    "stopped": Revised(3, stop="{task}{answer}"),
+    "stopped": Revised(3, stop_prompt="{task}{answer}"),
     "reward": BestOf(3, ByReward(FunctionReward(lambda task, rollout: len(rollout.text)))),
 }
 
@@ -154,8 +154,8 @@ def test_a_strategy_without_a_response_is_refused():
         ("single_response", single_response),
         ("Vote(16)", Vote(16)),
         ("Vote(4, last_boxed)", Vote(4, last_boxed)),
-        ("BestOf(16, by=ByHead('score'))", BestOf(16, ByHead("score"))),
-        ("Revised(most=3, inner=Vote(2))", Revised(3, inner=Vote(2))),
+        ("BestOf(16, choice=ByHead('score'))", BestOf(16, ByHead("score"))),
+        ("Revised(max_revisions=3, inner=Vote(2))", Revised(3, inner=Vote(2))),
         ("tests.rollouts.turns.test_best_of:answer", answer),
     ],
 )
@@ -168,11 +168,14 @@ def test_strategies_are_spelled(text, strategy):
     [
         ("Vote(0)", "strategy: Vote.n: 0. Allowed: 1 to 10000."),
         ("Vot(3)", "Did you mean 'Vote'?"),
-        ("BestOf(4, by=ByHed('a'))", "Did you mean 'ByHead'?"),
-        ("BestOf(4, by=3)", "by of BestOf: 3 does not fit. Allowed: ByHead(…)"),
+        ("BestOf(4, choice=ByHed('a'))", "Did you mean 'ByHead'?"),
+        ("BestOf(4, choice=3)", "choice of BestOf: 3 does not fit. Allowed: ByHead(…)"),
         ("Vote(4, is_thoughts_then_answer)", "does not fit"),
-        ("Revised(ask='Again.')", "Revised.ask: 'Again.' lacks {task}."),
-        ("Revised(stop='{task} {answer} {guide}')", "Revised.stop: {guide} has no value here."),
+        ("Revised(revision_prompt='Again.')", "Revised.revision_prompt: 'Again.' lacks {task}."),
+        (
+            "Revised(stop_prompt='{task} {answer} {guide}')",
+            "Revised.stop_prompt: {guide} has no value here.",
+        ),
         ("score_group", "'score_group' does not fit"),
         ("missing.py:name", "missing.py"),
     ],

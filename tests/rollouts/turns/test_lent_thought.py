@@ -45,7 +45,7 @@ class Lender:
         return rollout
 
 
-def answered(thought, strategy=LentThought("lender", start="<", end=">")):
+def answered(thought, strategy=LentThought("lender", think_start="<", think_end=">")):
     actor = Lender(thought)
     with count_external_usage() as usage, record_private_turns() as turns:
         rollout = asyncio.run(strategy(actor, Rollout(), "6 + 38"))
@@ -67,7 +67,7 @@ def test_a_task_that_is_too_hard_takes_the_usual_path(reply):
     rollout, tokens, usage, _ = answered(reply)
     assert rollout.text == OWN_THOUGHT + ANSWER
     assert tokens[""] == 100
-    assert usage["lent/too_hard"] == 1
+    assert usage["lent/declined"] == 1
     assert "lent/thoughts" not in usage
 
 
@@ -82,7 +82,9 @@ def test_the_policy_lends_itself_a_thought_of_limited_length():
         start = next(x for x in contexts if context.startswith(x))
         return contexts[start][len(context) - len(start)]
 
-    strategy = LentThought(ask="{task}?", max_tokens=3, start="<", end=">")
+    strategy = LentThought(
+        thought_prompt="{task}?", thought_tokens=3, think_start="<", think_end=">"
+    )
     rollout = asyncio.run(strategy(script(next_letter), Rollout(), "6"))
     assert rollout.text == "<abc>z."
     assert not strategy.provides.given
@@ -92,9 +94,9 @@ def test_the_policy_lends_itself_a_thought_of_limited_length():
     ("fields", "message"),
     [
         ({"role": "lender"}, "needs a policy of the role 'lender'"),
-        ({"ask": "Think!"}, r"LentThought\.ask: 'Think!' lacks \{task\}"),
-        ({"max_tokens": 0}, r"LentThought\.max_tokens: 0\. Allowed: 1 or more"),
-        ({"end": " "}, r"LentThought\.end: ' '\. Allowed: "),
+        ({"thought_prompt": "Think!"}, r"LentThought\.thought_prompt: 'Think!' lacks \{task\}"),
+        ({"thought_tokens": 0}, r"LentThought\.thought_tokens: 0\. Allowed: 1 or more"),
+        ({"think_end": " "}, r"LentThought\.think_end: ' '\. Allowed: "),
     ],
 )
 def test_bad_input_is_named_before_the_run(fields, message):

@@ -47,7 +47,7 @@ def answered(strategy, replies=REPLIES):
 
 
 def test_a_stop_that_asks_needs_three_answers_where_a_fixed_number_needs_five():
-    stopped, asked = answered(Revised(4, ASK, stop=STOP))
+    stopped, asked = answered(Revised(4, ASK, stop_prompt=STOP))
     fixed, contexts = answered(Revised(4, ASK))
     assert stopped.text == "3."
     assert [c for c in asked if c[0] != "S"] == ["Q", "AQ/1.", "AQ/2."]
@@ -58,7 +58,7 @@ def test_a_stop_that_asks_needs_three_answers_where_a_fixed_number_needs_five():
 
 def test_a_stop_that_never_comes_ends_at_the_limit_and_is_counted():
     with count_external_usage() as usage:
-        rollout, _ = answered(Revised(2, ASK, stop=STOP))
+        rollout, _ = answered(Revised(2, ASK, stop_prompt=STOP))
         answered(Revised(2, ASK))
     assert rollout.text == "3."
     assert usage == {"revisions/at_limit": 1.0}
@@ -80,9 +80,9 @@ def test_the_revision_answers_the_task_and_was_sampled_elsewhere():
 
 
 def test_an_answer_that_a_stop_selected_is_no_sample():
-    rollout, _ = answered(Revised(4, ASK, stop=STOP))
+    rollout, _ = answered(Revised(4, ASK, stop_prompt=STOP))
     assert not rollout.last_response.sampled
-    assert Revised(4, ASK, stop=STOP).provides.given
+    assert Revised(4, ASK, stop_prompt=STOP).provides.given
     assert not Revised(4, ASK).provides.given
 
 
@@ -99,7 +99,7 @@ def test_earlier_turns_stay():
 
 def test_private_turns_are_recorded_in_order():
     with record_private_turns() as turns:
-        answered(Revised(4, ASK, stop=STOP))
+        answered(Revised(4, ASK, stop_prompt=STOP))
     expected = [("answer 1", "1."), ("stop?", "no."), ("answer 2", "2."), ("stop?", "no.")]
     expected += [("answer 3", "3."), ("stop?", "Yes, it is.")]
     assert [tuple(turn) for turn in turns] == expected
@@ -119,7 +119,7 @@ def test_the_role_replies_to_the_forms_alone():
             roles.append((observation[0], rollout.role))
             return Response((1,), (0.0,), tuple(observation), text="x")
 
-    strategy = Revised(1, ASK, stop=STOP, role="critic")
+    strategy = Revised(1, ASK, stop_prompt=STOP, role="critic")
     asyncio.run(strategy(Roles(), Rollout(), "Q"))
     assert roles == [("Q", ""), ("S", "critic"), ("A", "")]
     assert strategy.provides.roles == {"critic"}

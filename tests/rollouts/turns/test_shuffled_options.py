@@ -61,7 +61,7 @@ def test_of_tied_options_the_one_named_first_is_the_answer():
 
 
 def test_the_answer_belongs_to_the_prompt_as_it_is_and_is_no_sample():
-    strategy = ShuffledOptions(2, answer="{letter}: {option}")
+    strategy = ShuffledOptions(2, answer_form="{letter}: {option}")
     rollout, _, _, _ = answered(letter_of("Cusco"), strategy)
     ((observation, response),) = rollout.turns
     assert (observation, response.observation) == (PROMPT, tuple(PROMPT))
@@ -113,8 +113,11 @@ def test_a_chat_keeps_its_other_messages():
     ("fields", "message"),
     [
         ({"n": 0}, r"ShuffledOptions\.n: 0\. Allowed: 1 to 10000"),
-        ({"answer": "A"}, r"ShuffledOptions\.answer: 'A'\. Allowed: a text with \{letter\}"),
-        ({"answer": "{leter}"}, r"ShuffledOptions\.answer: '\{leter\}'"),
+        (
+            {"answer_form": "A"},
+            r"ShuffledOptions\.answer_form: 'A'\. Allowed: a text with \{letter\}",
+        ),
+        ({"answer_form": "{leter}"}, r"ShuffledOptions\.answer_form: '\{leter\}'"),
     ],
 )
 def test_bad_input_is_named(fields, message):

@@ -50,7 +50,10 @@ def test_beam_of_one_finds_what_sampling_finds_half_the_time():
     # after a, 0.8 succeed; after b, 0.2; a first step of four samples lacks a once in 16
     n = 400
     found = sum(
-        "y" in roll_out(StepBeam(width=1, expand=4), first_letter_then_end, chance, key)[0].text
+        "y"
+        in roll_out(StepBeam(width=1, samples_per_round=4), first_letter_then_end, chance, key)[
+            0
+        ].text
         for key in range(n)
     )
     plain = sum(
@@ -73,7 +76,7 @@ def test_beams_of_highest_value_are_kept_and_finished_ones_stay():
     def values(text):
         return {"c": 0.9, "a": 0.5, "b": 0.1}[text[0]] - 0.01 * len(text)
 
-    rollout, log = roll_out(StepBeam(width=2, expand=12), letters, values)
+    rollout, log = roll_out(StepBeam(width=2, samples_per_round=12), letters, values)
     assert rollout.text == "c."
     begins = {context for context, _ in log}
     assert "Qa\n" in begins
@@ -87,7 +90,7 @@ def test_finished_answers_are_valued_before_their_last_token():
         seen.append(text)
         return 0.0
 
-    roll_out(StepBeam(width=1, expand=1), first_letter_then_end, values)
+    roll_out(StepBeam(width=1, samples_per_round=1), first_letter_then_end, values)
     assert [len(text) for text in seen] == [2, 3]
     assert not any(END in text for text in seen)
 
@@ -99,7 +102,9 @@ def test_alike_steps_are_one_beam():
         valued.append(text)
         return 0.0
 
-    rollout, _ = roll_out(StepBeam(width=2, expand=8), lambda c, k: "x\n."[len(c[1:])], values)
+    rollout, _ = roll_out(
+        StepBeam(width=2, samples_per_round=8), lambda c, k: "x\n."[len(c[1:])], values
+    )
     assert rollout.text == "x\n."
     assert valued == ["x\n", "x\n"]  # eight equal steps, valued once in each of two rounds
 
@@ -108,7 +113,7 @@ def test_search_that_never_finishes_stops_at_max_steps():
     def forever(context, key):
         return "\n" if context[-1] == "x" else "x"
 
-    rollout, log = roll_out(StepBeam(width=1, expand=2, max_steps=3), forever, len)
+    rollout, log = roll_out(StepBeam(width=1, samples_per_round=2, max_steps=3), forever, len)
     assert rollout.text == "x\n" * 3
     assert rollout.last_response.finish_reason == "stop"
     assert len(log) == 6
@@ -122,13 +127,13 @@ def test_finished_beams_come_before_higher_unfinished_ones():
         return END if text == "a" else ("\n" if text[-1] == "b" else "b")
 
     rollout, _ = roll_out(
-        StepBeam(width=4, expand=8, max_steps=2), letters, lambda text: text.count("b")
+        StepBeam(width=4, samples_per_round=8, max_steps=2), letters, lambda text: text.count("b")
     )
     assert rollout.text == "a."
 
 
 def test_response_is_one_turn_and_not_sampled():
-    rollout, _ = roll_out(StepBeam(width=1, expand=2), first_letter_then_end, chance)
+    rollout, _ = roll_out(StepBeam(width=1, samples_per_round=2), first_letter_then_end, chance)
     ((observation, response),) = rollout.turns
     assert (observation, response.observation, len(response.items)) == ("Q", ("Q",), 4)
     assert (response.sampled, response.finish_reason) == (False, "end")
@@ -136,7 +141,9 @@ def test_response_is_one_turn_and_not_sampled():
 
 
 def test_wrong_fields_are_rejected():
-    with pytest.raises(ConfigError, match=r"StepBeam.expand: 3. Allowed: 4, the width, or more"):
-        StepBeam(width=4, expand=3)
+    with pytest.raises(
+        ConfigError, match=r"StepBeam.samples_per_round: 3. Allowed: 4, the width, or more"
+    ):
+        StepBeam(width=4, samples_per_round=3)
     with pytest.raises(ConfigError, match=r"StepBeam.step_end: ''"):
         StepBeam(step_end="")

@@ -7,7 +7,7 @@ import pytest
 from grupo.config.strategies import check_strategy
 from grupo.core.types import Rollout
 from grupo.rollouts.turns import Vote, WithProgram
-from grupo.rollouts.turns.with_program import GivenProgram
+from grupo.rollouts.turns.with_program import LoadedProgram
 from grupo.toy.quickstart import RECIPE
 from grupo.util.errors import ConfigError
 from tests.helpers.scripted_actor import script
@@ -41,7 +41,7 @@ def test_all_attempts_of_an_inner_strategy_read_it(program):
 
 def test_of_a_chat_the_users_last_message_has_it():
     chat = ({"role": "system", "content": "S"}, {"role": "user", "content": "Q"})
-    system, user = GivenProgram("P", "{program}/{task}").prompt(chat)
+    system, user = LoadedProgram("P", "{program}/{task}").prompt(chat)
     assert (system["content"], user["content"]) == ("S", "P/Q")
 
 

@@ -1,4 +1,4 @@
-"""Templates: a vote over forms of the prompt, notes of mistakes, bad input."""
+"""Prompt variants: a vote over variants of the prompt, notes of mistakes, bad input."""
 
 import asyncio
 import json
@@ -8,11 +8,11 @@ import pytest
 from grupo.core.private_turns import record_private_turns
 from grupo.core.types import Rollout
 from grupo.core.usage import count_external_usage
-from grupo.rollouts.turns import Shown, Templates
+from grupo.rollouts.turns import PromptVariants, SimilarExamples
 from grupo.util.errors import ConfigError
 from tests.helpers.scripted_actor import script
 
-FORMS = ("A({task})", "B({task})", "C({task})")
+PROMPTS = ("A({task})", "B({task})", "C({task})")
 
 
 def answered(answer_of, strategy, question="Q"):
@@ -30,18 +30,18 @@ def answered(answer_of, strategy, question="Q"):
 
 def test_the_most_frequent_answer_of_all_forms_is_returned():
     rollout, prompts, labels, usage = answered(
-        lambda prompt: "1" if prompt[0] == "A" else "2", Templates(FORMS)
+        lambda prompt: "1" if prompt[0] == "A" else "2", PromptVariants(PROMPTS)
     )
     assert rollout.text == "2."
     assert prompts == ["A(Q)", "B(Q)", "C(Q)"]
-    assert labels == ["form 1 of 3", "form 2 of 3, chosen", "form 3 of 3"]
+    assert labels == ["variant 1 of 3", "variant 2 of 3, chosen", "variant 3 of 3"]
     assert usage["votes/tied"] == 0
     ((observation, response),) = rollout.turns
     assert (observation, response.observation, response.sampled) == ("Q", ("Q",), False)
 
 
 def test_the_earliest_of_tied_forms_wins():
-    rollout, _, _, usage = answered(lambda prompt: prompt[0], Templates(FORMS))
+    rollout, _, _, usage = answered(lambda prompt: prompt[0], PromptVariants(PROMPTS))
     assert rollout.text == "A."
     assert usage["votes/tied"] == 1
 
@@ -52,8 +52,8 @@ def test_a_note_of_a_known_mistake_flips_the_answer(tmp_path):
     notes.write_text(json.dumps(row) + "\n")
     question = "legs of two spider twins"
     script_of = lambda prompt: "16" if "no insect" in prompt else "12"  # noqa: E731
-    without, _, _, _ = answered(script_of, Templates(FORMS), question)
-    strategy = Shown(str(notes), 1, "Note: {note}\n", Templates(FORMS))
+    without, _, _, _ = answered(script_of, PromptVariants(PROMPTS), question)
+    strategy = SimilarExamples(str(notes), 1, "Note: {note}\n", PromptVariants(PROMPTS))
     with_note, prompts, _, _ = answered(script_of, strategy, question)
     assert (without.text, with_note.text) == ("12.", "16.")
     assert prompts[0] == f"A(Note: no insect\n{question})"
@@ -61,13 +61,13 @@ def test_a_note_of_a_known_mistake_flips_the_answer(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("forms", "message"),
+    ("prompts", "message"),
     [
-        ((), r"Templates\.forms: \(\)\. Allowed: at least one form"),
-        (("{task}", "Think!"), r"Templates\.forms\[1\]: 'Think!' lacks \{task\}"),
-        (("{task}{tsk}",), r"Templates\.forms\[0\]: \{tsk\} has no value here"),
+        ((), r"PromptVariants\.prompts: \(\)\. Allowed: at least one prompt"),
+        (("{task}", "Think!"), r"PromptVariants\.prompts\[1\]: 'Think!' lacks \{task\}"),
+        (("{task}{tsk}",), r"PromptVariants\.prompts\[0\]: \{tsk\} has no value here"),
     ],
 )
-def test_bad_input_is_named(forms, message):
+def test_bad_input_is_named(prompts, message):
     with pytest.raises(ConfigError, match=message):
-        Templates(forms)
+        PromptVariants(prompts)

@@ -1,4 +1,4 @@
-"""Remembered thoughts: each turn reads thoughts about earlier turns in place of these turns."""
+"""Recalled thoughts: each turn reads thoughts about earlier turns in place of these turns."""
 
 from dataclasses import replace
 
@@ -26,11 +26,11 @@ THINK = (
     "{task}\n\nReply: {answer}\n\nKnown:\n{thoughts}\n\nWrite each new fact that will be needed"
     " later on a line of its own. Write forget: before a known fact that is no longer true."
 )
-PROMPT = "Known:\n{thoughts}\n\n{task}"
+TURN = "Known:\n{thoughts}\n\n{task}"
 
 
 @component
-class Remembered:
+class RecalledThoughts:
     """A turn in a new context, with recalled thoughts about earlier turns in place of these turns.
 
     Before each turn, the policy thinks about the previous turn in a private context. It writes one
@@ -38,24 +38,27 @@ class Remembered:
     `Rollout.notes`. The memory is computed from all notes, in order.
 
     The turn reads the thoughts that are most similar to its observation, the most similar one last.
-    Similarity is that of the vectors of `embed`. Only thoughts in the cells of the observation are
-    compared (locality-sensitive hashing, `grupo.core.thought_memory.ThoughtMemory`).
+    The similarity of two texts is the cosine of their vectors, which `embed` computes. Only
+    thoughts in the cells of the observation are compared (locality-sensitive hashing,
+    `grupo.core.thought_memory.ThoughtMemory`).
 
-    This strategy does not suit environments whose later observations need the first one, such as
-    the rules of a game. The usage `memory/thoughts`, `memory/merged`, `memory/forgotten` and
-    `memory/recalled` counts thoughts. `memory/no_thought` and `memory/nothing_recalled` count turns
-    after the first one.
+    This strategy does not suit environments in which a later turn needs the whole first
+    observation, such as the rules of a game. The usage `memory/thoughts`, `memory/merged`,
+    `memory/forgotten` and `memory/recalled` counts thoughts. `memory/no_thought` and
+    `memory/nothing_recalled` count turns without a new and without a recalled thought; the first
+    turn of a rollout is not counted.
 
     Args:
         count: Largest number of recalled thoughts.
-        cells: Number of cells, 1 or even. With 1, a recall compares all thoughts and misses none.
-        probes: Number of cells that a recall reads. With more, it misses fewer similar thoughts.
-        cell_size: Largest number of thoughts in a cell, beyond which the oldest is forgotten.
+        cells: Number of cells, 1 or even. With 1, a recall compares all thoughts.
+        probes: Number of cells that a recall reads. With fewer than `cells`, a recall may miss
+            similar thoughts.
+        cell_size: Largest number of thoughts in a cell. The oldest ones beyond it are forgotten.
         merge_at: Smallest cosine with which a new thought replaces an earlier thought.
         thought_tokens: Largest number of tokens of the thoughts about one turn.
-        think: Prompt of the thoughts about a turn. {task} is the observation of that turn, {answer}
-            is its answer, and {thoughts} are the thoughts that are recalled for it.
-        prompt: Prompt of a turn with recalled thoughts, with {thoughts} and {task}.
+        think_prompt: Prompt of the thoughts about a turn. {task} is the observation of that turn,
+            {answer} is its answer, and {thoughts} are the thoughts that are recalled for it.
+        turn_prompt: Prompt of a turn with recalled thoughts, with {thoughts} and {task}.
         embed: Computes the vector of a text. `HashedWords` counts words and reads no model.
         role: Role that thinks; "" for the policy itself.
         inner: Generates the answer.
@@ -71,8 +74,8 @@ class Remembered:
     cell_size: PositiveInt = 64
     merge_at: PositiveProbability = 0.9
     thought_tokens: PositiveInt = 48
-    think: str = THINK
-    prompt: str = PROMPT
+    think_prompt: str = THINK
+    turn_prompt: str = TURN
     embed: Embedding = HashedWords()
     role: str = ""
     inner: TurnStrategy = single_response
@@ -80,8 +83,10 @@ class Remembered:
     def __post_init__(self) -> None:
         check_field(self, "cells", self.cells == 1 or self.cells % 2 == 0, "1, or an even number")
         check_field(self, "probes", self.probes <= self.cells, f"1 to cells, {self.cells}")
-        check_form("Remembered.think", self.think, ("task", "answer", "thoughts"))
-        check_form("Remembered.prompt", self.prompt, ("thoughts", "task"))
+        check_form(
+            "RecalledThoughts.think_prompt", self.think_prompt, ("task", "answer", "thoughts")
+        )
+        check_form("RecalledThoughts.turn_prompt", self.turn_prompt, ("thoughts", "task"))
 
     @property
     def provides(self) -> Provides:
@@ -89,7 +94,7 @@ class Remembered:
         return Provides(roles=(self.role,) if self.role else ())
 
     @property
-    def private_tokens(self) -> int:
+    def thought_tokens_in_prompt(self) -> int:
         """Largest number of tokens of recalled thoughts in one prompt."""
         return self.count * self.thought_tokens
 
@@ -111,7 +116,7 @@ class Remembered:
         if recalled:
             add_private_turn("recalled", recalled)
             prompt = with_task_text(
-                observation, fill(self.prompt, {"thoughts": recalled, "task": task})
+                observation, fill(self.turn_prompt, {"thoughts": recalled, "task": task})
             )
         elif rollout.turns:
             add_external_usage({"memory/nothing_recalled": 1.0})
@@ -126,19 +131,19 @@ class Remembered:
         task = task_text(observation)
         answer = "".join(response.text for _, response in rollout.turns[start:])
         values = {"task": task, "answer": answer, "thoughts": self._recalled(memory, task)}
-        prompt = with_task_text(observation, fill(self.think, values))
+        prompt = with_task_text(observation, fill(self.think_prompt, values))
         limited = actor.with_stop(max_new_tokens=self.thought_tokens)
         alone = replace(rollout, turns=())
         reply = await private_reply(limited, alone, prompt, role=self.role, label="thoughts")
         return [line for line in listed_lines(reply) if any(map(str.isalnum, line))]
 
     def _recalled(self, memory: ThoughtMemory, task: str) -> str:
-        """The thoughts that are recalled for a text, one a line, best last."""
+        """The thoughts that are recalled for a text, one on each line, the most similar last."""
         return "\n".join(reversed(memory.recall(task, self.count, self.probes)))
 
 
 def _count_changes(before: ThoughtMemory, after: ThoughtMemory, num_notes: int) -> None:
-    """Add the changes of a memory, by the notes about one turn, to the usage."""
+    """Add the changes of the memory that the notes about one turn made to the usage."""
     add_external_usage(
         {
             "memory/thoughts": float(num_notes),
@@ -151,7 +156,7 @@ def _count_changes(before: ThoughtMemory, after: ThoughtMemory, num_notes: int) 
 
 PAPER = Paper(
     title="Think-in-Memory: Recalling and Post-thinking Enable LLMs with Long-Term Memory",
-    use="Sessions that are longer together than the context, with facts that are needed later.",
+    use="Series of sessions that exceed the context, with facts that later sessions need.",
     tags=("agents", "hints"),
     kind="evaluation",
     catalogue=("think-in-memory",),
@@ -164,8 +169,8 @@ PAPER = Paper(
     ),
     deviations=(
         "A thought is any line that the policy writes, not a relation of two entities.",
-        "The policy thinks about a turn before the next one, so that the last one costs nothing.",
-        "Thoughts merge by their cosine, not by the policy; it names what to forget.",
+        "The policy thinks about a turn before the next turn, and not at all about the last turn.",
+        "Thoughts merge by their cosine; the policy names only the thoughts to forget.",
         "The vector of a thought is that of its hashed words by default, of no trained model.",
         "All thoughts are in one cell by default, as the hash loses thoughts; a recall may read"
         " several cells.",
@@ -178,6 +183,6 @@ PAPER = Paper(
         "tests/core/test_thought_memory.py"
         "::test_each_of_100_random_vectors_in_8_cells_is_recalled_at_rank_1",
         "tests/core/test_thought_memory.py::test_a_merge_of_near_duplicates_leaves_the_later_one",
-        "docs/answer_time.md#remembered-thoughts",
+        "docs/answer_time.md#recalled-thoughts",
     ),
 )

@@ -8,7 +8,7 @@ import pytest
 from grupo.core.interfaces import run_rollout
 from grupo.core.private_turns import record_private_turns, record_rejected_answers
 from grupo.core.usage import count_external_usage
-from grupo.rollouts.turns import FreshContext, Reconsidered
+from grupo.rollouts.turns import AdvantageRevision, FreshContext
 from grupo.util.errors import ConfigError
 from tests.helpers.scripted_actor import TASK, Once, Script
 
@@ -55,7 +55,7 @@ TEAM = {"S": 1.0, "Sa": 1.4, "Sa.Ta.": 1.4, "Sa.Ta.b": 1.1, "Sa.Ta.c": 1.5}
 
 
 def test_the_second_agents_action_of_advantage_minus_0_3_is_sent_back():
-    strategy = Reconsidered(threshold=0.0, ask=ASK)
+    strategy = AdvantageRevision(threshold=0.0, revision_prompt=ASK)
     rollout, prompts, usage, private, rejected = acted(
         TEAM, ["a.", "b.", "c."], strategy, TwoAgents()
     )
@@ -66,47 +66,49 @@ def test_the_second_agents_action_of_advantage_minus_0_3_is_sent_back():
         "action 1, advantage -0.30",
         "action 2, advantage 0.10",
     ]
-    assert usage == {"reconsidered/sent_back": 1.0, "reconsidered/at_limit": 0.0}
+    assert usage == {"advantage_revision/sent_back": 1.0, "advantage_revision/at_limit": 0.0}
     assert rejected == ["b."]
 
 
 def test_an_action_of_the_threshold_is_accepted():
     # the advantages 0.5 and -0.25 have no rounding error
     values = {"S": 1.0, "Sa": 1.5, "Sa.Ta.": 1.5, "Sa.Ta.b": 1.25}
-    strategy = Reconsidered(threshold=-0.25, ask=ASK)
+    strategy = AdvantageRevision(threshold=-0.25, revision_prompt=ASK)
     rollout, _, usage, *_ = acted(values, ["a.", "b."], strategy, TwoAgents())
     assert [response.text for _, response in rollout.turns] == ["a.", "b."]
-    assert usage["reconsidered/sent_back"] == 0
+    assert usage["advantage_revision/sent_back"] == 0
 
 
 def test_after_the_last_revision_the_action_of_largest_advantage_is_taken():
     values = {"Q": 0.0, "Qa": -0.5, "Qb": -0.25, "Qc": -1.0}
-    strategy = Reconsidered(threshold=0.0, most=2, ask=ASK)
+    strategy = AdvantageRevision(threshold=0.0, max_revisions=2, revision_prompt=ASK)
     rollout, prompts, usage, _, rejected = acted(values, ["a.", "b.", "c."], strategy, Once())
     assert rollout.text == "b."
     assert prompts == ["Q", "[Q/a./-0.50]", "[Q/b./-0.25]"]
-    assert usage == {"reconsidered/sent_back": 2.0, "reconsidered/at_limit": 1.0}
+    assert usage == {"advantage_revision/sent_back": 2.0, "advantage_revision/at_limit": 1.0}
     assert rejected == ["a.", "c."]
 
 
 def test_the_action_answers_the_observation_and_is_no_sample():
     values = {"Q": 0.0, "Qa": -1.0, "Qb": 1.0}
-    rollout, *_ = acted(values, ["a.", "b."], Reconsidered(ask=ASK), Once())
+    rollout, *_ = acted(values, ["a.", "b."], AdvantageRevision(revision_prompt=ASK), Once())
     ((observation, response),) = rollout.turns
     assert (observation, response.observation) == ("Q", ("Q",))
     assert (response.sampled, response.off_context) == (False, True)
-    assert Reconsidered().provides.given
-    assert Reconsidered("worth").read_heads == ("worth",)
+    assert AdvantageRevision().provides.given
+    assert AdvantageRevision("worth").read_heads == ("worth",)
 
 
 def test_an_action_of_one_token_is_read_behind_it():
-    rollout, *_ = acted({"Q": 0.0, "Q.": 0.5}, ["."], Reconsidered(ask=ASK), Once())
+    rollout, *_ = acted(
+        {"Q": 0.0, "Q.": 0.5}, ["."], AdvantageRevision(revision_prompt=ASK), Once()
+    )
     assert rollout.text == "."
 
 
 def test_in_a_fresh_context_the_critic_reads_the_observation_alone():
     values = {"S": 1.0, "Sa": 1.4, "Ta.": 1.4, "Ta.b": 1.1, "Ta.c": 1.5}
-    strategy = FreshContext(Reconsidered(ask=ASK))
+    strategy = FreshContext(AdvantageRevision(revision_prompt=ASK))
     rollout, prompts, *_ = acted(values, ["a.", "b.", "c."], strategy, TwoAgents())
     assert prompts == ["S", "Ta.", "[Ta./b./-0.30]"]
     assert [context.text for context in rollout.contexts] == ["a.", "c."]
@@ -115,11 +117,23 @@ def test_in_a_fresh_context_the_critic_reads_the_observation_alone():
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: Reconsidered(threshold=float("nan")), "Reconsidered.threshold: nan. Allowed:"),
-        (lambda: Reconsidered(threshold=float("inf")), "Reconsidered.threshold: inf. Allowed:"),
-        (lambda: Reconsidered(head=""), "Reconsidered.head: ''"),
-        (lambda: Reconsidered(most=0), "Reconsidered.most: 0. Allowed: 1 to 10000."),
-        (lambda: Reconsidered(ask="{task} {answer}"), r"ask: .* lacks \{advantage\}"),
+        (
+            lambda: AdvantageRevision(threshold=float("nan")),
+            "AdvantageRevision.threshold: nan. Allowed:",
+        ),
+        (
+            lambda: AdvantageRevision(threshold=float("inf")),
+            "AdvantageRevision.threshold: inf. Allowed:",
+        ),
+        (lambda: AdvantageRevision(head=""), "AdvantageRevision.head: ''"),
+        (
+            lambda: AdvantageRevision(max_revisions=0),
+            "AdvantageRevision.max_revisions: 0. Allowed: 1 to 10000.",
+        ),
+        (
+            lambda: AdvantageRevision(revision_prompt="{task} {answer}"),
+            r"revision_prompt: .* lacks \{advantage\}",
+        ),
     ],
 )
 def test_fields_out_of_range_are_refused(make, message):

@@ -1,4 +1,4 @@
-"""A choice by comparison: the policy, or another role, reads two candidates at a time."""
+"""Pairwise comparison: the policy, or another role, says which of two candidates is better."""
 
 import re
 from collections.abc import Sequence
@@ -16,31 +16,31 @@ COMPARE = "{task}\n\nAnswer 1: {first}\n\nAnswer 2: {second}\n\nWhich is better?
 
 
 @component
-class Compared:
-    """The candidate that is preferred when each is compared with the best one before it.
+class PairwiseComparison:
+    """The candidate that remains when each one is compared with the best one before it.
 
-    Two candidates are compared in both orders, and the later one is better only if both replies
-    prefer it: a liking for a position, or a reply without 1 or 2, changes nothing. The usage
-    `comparisons/undecided` counts pairs without two replies that agree. Equal texts are not
-    compared.
+    Two prompts compare a pair of candidates, in both orders. The later candidate becomes the best
+    one only if both replies prefer it. A preference for a position, or a reply without 1 or 2,
+    therefore keeps the earlier candidate. Candidates with equal texts are not compared. The usage
+    `comparisons/undecided` counts pairs whose two replies do not prefer the same candidate.
 
     Args:
-        ask: Prompt with {task}, {first} and {second}; the first 1 or 2 of the reply counts.
+        prompt: Prompt with {task}, {first} and {second}. The first 1 or 2 in the reply decides.
         role: Role that replies; "" for the policy itself.
 
     Raises:
-        ConfigError: The form lacks a placeholder, or has one without a value.
+        ConfigError: The prompt lacks a placeholder, or has one without a value.
     """
 
-    ask: str = COMPARE
+    prompt: str = COMPARE
     role: str = ""
 
     def __post_init__(self) -> None:
-        check_form("Compared.ask", self.ask, ("task", "first", "second"))
+        check_form("PairwiseComparison.prompt", self.prompt, ("task", "first", "second"))
 
     @property
     def provides(self) -> Provides:
-        """The role that compares."""
+        """The role that replies."""
         return Provides(roles=(self.role,) if self.role else ())
 
     async def __call__(self, actor: Actor, before: Rollout, candidates: Sequence[Rollout]) -> int:
@@ -64,9 +64,9 @@ class Compared:
     async def _winner(
         self, actor: Actor, before: Rollout, observation: Observation, first: str, second: str
     ) -> str:
-        """ "1" or "2", the better answer; "" if the reply has neither."""
+        """The number of the better answer, "1" or "2"; "" if the reply has neither."""
         values = {"task": task_text(observation), "first": first, "second": second}
-        prompt = with_task_text(observation, fill(self.ask, values))
+        prompt = with_task_text(observation, fill(self.prompt, values))
         reply = await private_reply(actor, before, prompt, role=self.role, label="better?")
-        found = re.search(r"\b[12]\b", reply)
-        return found[0] if found else ""
+        number = re.search(r"\b[12]\b", reply)
+        return number[0] if number else ""

@@ -1,4 +1,4 @@
-"""Tree search over the steps of an answer, which may look something up. CoAT, arXiv:2502.02390."""
+"""Monte Carlo tree search over the steps of an answer. CoAT, arXiv:2502.02390."""
 
 import asyncio
 from dataclasses import dataclass, field
@@ -14,22 +14,22 @@ from grupo.core.search_tree import UCT, Node, Path, back_up_mean, best_path, exp
 from grupo.core.types import Observation, Rollout
 from grupo.core.usage import add_external_usage
 from grupo.rollouts.turns.associations import Associate, Association, no_association
-from grupo.rollouts.turns.best_of import as_chosen
+from grupo.rollouts.turns.best_of import mark_not_sampled
 from grupo.rollouts.turns.choices import text_since
 from grupo.rollouts.turns.forced_start import append_forced
-from grupo.rollouts.turns.step_scores import StepScore, probability
+from grupo.rollouts.turns.step_scores import StepScore, geometric_mean_probability
 
 
 @dataclass(frozen=True)
-class _Answer:
-    """A partial or finished answer: the state of a node. Answers of the same items are equal.
+class _PartialAnswer:
+    """An answer up to some step: the state of a node. Answers with the same items are equal.
 
     Args:
-        items: Items of the answer's steps and of the texts that are associated with them.
+        items: Items of the answer's steps and of the texts that were added to them.
         rollout: The rollout, which ends with the answer.
         is_open: Whether the policy has not ended the answer yet.
         has_room: Whether the answer has room for a further step.
-        quality: Quality of the association of the last step.
+        quality: Quality of the text that was added to the last step.
     """
 
     items: tuple[Any, ...] = ()
@@ -40,22 +40,22 @@ class _Answer:
 
 
 @component
-class MonteCarlo:
-    """Monte Carlo tree search over the steps of an answer; a step may look something up.
+class StepTreeSearch:
+    """Monte Carlo tree search over the steps of an answer; texts may be added after steps.
 
-    An iteration has four parts. It selects a leaf by UCT. It samples `branches` steps that may
-    follow the leaf. It adds to each open step the text that `associate` finds for the step. It
-    values each step by F + beta A and backs the values up. F is the score of the answer so far, and
-    A is the quality of the association.
+    An iteration has four parts. It selects a leaf by UCT. It samples `branches` next steps after
+    the leaf. It adds to each step that ends with `step_end` the text that `associate` finds. It
+    computes the value F + beta A of each step and backs the values up. F is the score of the
+    answer so far, and A is the quality of the added text.
 
     The search returns the finished answer of highest F + beta A. If no answer is finished, the
     policy continues the best path to its end. The answer is marked as not `sampled`, because it was
-    chosen. Associated texts are forced: they are neither generated nor trained on.
+    chosen. Added texts are forced: they are neither generated nor trained on.
 
     The usage has these counts:
 
     - `tree/expansions`: expansions;
-    - `tree/alike`: expansions whose steps were identical;
+    - `tree/alike`: expansions whose sampled steps were all identical;
     - `tree/associated`: the added texts;
     - `tree/no_room`: steps for which the context had no room;
     - `tree/unfinished`: searches that a limit ended before an answer was finished.
@@ -68,8 +68,9 @@ class MonteCarlo:
         step_end: Text that ends a step.
         score: Computes F, the score of the steps so far.
         associate: Finds the text that is added to a step.
-        beta: Weight of the association's quality A.
-        priority: Priority of a child of a node; the selection follows the highest one.
+        beta: Weight of the quality A of an added text.
+        priority: Priority of a child of a node; the selection follows the child of highest
+            priority.
     """
 
     iterations: PositiveInt = 8
@@ -77,7 +78,7 @@ class MonteCarlo:
     max_steps: PositiveInt = 6
     max_step_tokens: PositiveInt = 64
     step_end: NonEmptyString = "\n"
-    score: StepScore = probability
+    score: StepScore = geometric_mean_probability
     associate: Associate = no_association
     beta: NonNegativeFloat = 0.1
     priority: UCT = UCT()
@@ -85,16 +86,16 @@ class MonteCarlo:
     provides = Provides(given=True)
 
     @property
-    def most_tokens(self) -> int:
+    def max_answer_tokens(self) -> int:
         """Largest number of tokens that the steps of an answer in the tree may have."""
         return self.max_steps * self.max_step_tokens
 
     async def __call__(self, actor: Actor, rollout: Rollout, observation: Observation) -> Rollout:
-        root = Node(_Answer(rollout=rollout))
-        finished: list[Node[_Answer]] = []
+        root = Node(_PartialAnswer(rollout=rollout))
+        finished: list[Node[_PartialAnswer]] = []
         for number in range(self.iterations):
             path = select(root, self.priority)
-            if path[-1].is_terminal:  # counts a further visit, so that siblings are selected, too
+            if path[-1].is_terminal:  # one more visit lowers its priority below its siblings'
                 back_up_mean(path, path[-1].q)
                 continue
             forked = actor.fork("expansion", len(rollout.turns), number)
@@ -108,12 +109,12 @@ class MonteCarlo:
             add_external_usage({"tree/unfinished": 1.0})
             best = best_path(root)[-1].state.rollout
             answer = best.append_turn("", await actor.fork("rest", len(rollout.turns))(best, ""))
-        return as_chosen(rollout, answer)
+        return mark_not_sampled(rollout, answer)
 
     async def _expand(
-        self, actor: Actor, start: Rollout, observation: Observation, path: Path[_Answer]
+        self, actor: Actor, start: Rollout, observation: Observation, path: Path[_PartialAnswer]
     ) -> None:
-        """Give the leaf of a path its children, with their associations."""
+        """Add children to the leaf of a path, each with the text that is added to its step."""
         leaf = path[-1]
         step_actor = actor.with_stop(self.step_end, max_new_tokens=self.max_step_tokens)
         shown_observation = observation if len(path) == 1 else ""  # "" continues the answer
@@ -132,8 +133,8 @@ class MonteCarlo:
         is_alike = len(children) == 1 and self.branches > 1
         add_external_usage({"tree/expansions": 1.0, "tree/alike": float(is_alike)})
 
-    async def _child(self, actor: Actor, start: Rollout, rollout: Rollout) -> _Answer:
-        """The answer after a step, with the text that is associated with the step."""
+    async def _child(self, actor: Actor, start: Rollout, rollout: Rollout) -> _PartialAnswer:
+        """The answer after a step, with the text that is added to the step."""
         step = rollout.last_response
         ends_step = step.finish_reason == "stop" and self.step_end in step.text
         is_open = ends_step or step.finish_reason == "length"
@@ -148,10 +149,12 @@ class MonteCarlo:
         add_external_usage({name: float(count) for name, count in counts.items()})
         new_responses = [response for _, response in rollout.turns[len(start.turns) :]]
         items = tuple(item for response in new_responses for item in response.items)
-        return _Answer(items, rollout, is_open, is_open and bool(step.items), association.quality)
+        return _PartialAnswer(
+            items, rollout, is_open, is_open and bool(step.items), association.quality
+        )
 
-    async def _value(self, actor: Actor, start: Rollout, answer: _Answer) -> float:
-        """F + beta A."""
+    async def _value(self, actor: Actor, start: Rollout, answer: _PartialAnswer) -> float:
+        """The value of an answer, F + beta A."""
         return await self.score(actor, start, answer.rollout) + self.beta * answer.quality
 
 
@@ -170,7 +173,8 @@ PAPER = Paper(
     ),
     missing=(
         "Associations that the language model writes itself.",
-        "Scores by a language model: F is the mean probability of the tokens, or a head.",
+        "Scores by a language model: F is the mean probability of the tokens (geometric), or a"
+        " head.",
         "HotpotQA and MuSiQue.",
     ),
     deviations=(
@@ -178,7 +182,7 @@ PAPER = Paper(
         "The answer is the finished one of highest value; the paper follows the best path.",
     ),
     shown=(
-        "tests/rollouts/turns/test_monte_carlo.py"
+        "tests/rollouts/turns/test_step_tree_search.py"
         "::test_a_fact_that_is_looked_up_is_found_and_never_without_association",
     ),
 )

@@ -1,4 +1,4 @@
-"""Shown examples: the prompt begins with those rows of a file that are most similar to the task."""
+"""Similar examples: the prompt begins with those rows of a file that are most like the task."""
 
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
@@ -19,54 +19,59 @@ from grupo.util.user_paths import parse_path
 
 
 @component
-class Shown:
+class SimilarExamples:
     """A turn whose prompt begins with the examples that are most similar to it.
 
-    Examples are rows of a file: training tasks with their answers, solved tasks that a
-    `CollectStage` with `rows=solved` has written as `completion`, or notes of mistakes. Of rows
-    with the same prompt the first one counts. The similarity is BM25 between prompts, and the most
-    similar example comes last. An example whose prompt the task's prompt contains is left out: it
-    would show the answer. The usage `shown/none` counts turns without a similar example. Outermost
-    of nested strategies, examples are read once for all attempts.
+    Examples are rows of a file, such as training tasks with their answers, notes of mistakes, or
+    solved tasks. A `CollectStage` with `rows=solved` writes solved tasks, with each answer in the
+    column `completion`. If several rows have the same prompt, the first one is used.
+
+    The similarity is BM25 between the prompts of a row and of the task. The most similar example
+    comes last. An example is left out if the task's prompt contains the example's prompt, because
+    it would show the answer. The usage `examples/none` counts turns without a similar example.
+
+    If this strategy is the outermost of nested strategies, the engine reads the examples once for
+    all attempts.
 
     Args:
-        examples: A file of tasks as for `--tasks`, such as "solved.jsonl".
+        file: A file of tasks as for `--tasks`, such as "solved.jsonl".
         count: Largest number of examples in the prompt.
-        example: Form of an example, with {prompt}, {answer} or columns of the file.
+        example_form: Text of an example, with {prompt}, {answer} or columns of the file.
         inner: Answers the prompt with the examples.
 
     Raises:
-        ConfigError: By `check`, if there is no such file, or a row lacks a column of the form.
+        ConfigError: When `check` is called: there is no such file, or a row lacks a column that
+            `example_form` names.
     """
 
-    examples: NonEmptyString
+    file: NonEmptyString
     count: PositiveInt = 5
-    example: NonEmptyString = "{prompt}\n{answer}\n\n"
+    example_form: NonEmptyString = "{prompt}\n{answer}\n\n"
     inner: TurnStrategy = single_response
 
     def check(self) -> None:
-        """Raises `ConfigError` if the file or one of the form's columns is missing."""
-        _index(self.examples).check(self.example)
+        """Raise `ConfigError` if the file or a column that the form names is missing."""
+        _index(self.file).check(self.example_form)
 
     async def __call__(self, actor: Actor, rollout: Rollout, observation: Observation) -> Rollout:
         text = task_text(observation)
-        index = _index(self.examples)
-        best = index.most_similar(text, self.count)
-        if not best:
-            add_external_usage({"shown/none": 1.0})
+        index = _index(self.file)
+        row_numbers = index.most_similar(text, self.count)
+        if not row_numbers:
+            add_external_usage({"examples/none": 1.0})
             return await self.inner(actor, rollout, observation)
-        before = "".join(fill(self.example, index.rows[i]) for i in reversed(best))
-        prompt = with_task_text(observation, before + text)
+        examples = "".join(fill(self.example_form, index.rows[i]) for i in reversed(row_numbers))
+        prompt = with_task_text(observation, examples + text)
         return await answer_to_prompt(actor, rollout, observation, prompt, self.inner)
 
 
 class ExampleIndex(NamedTuple):
-    """The rows of a file, and the words of their prompts.
+    """The rows of a file, with an index of the words of their prompts.
 
     Args:
         path: The file, for messages.
         rows: The values of each row by the name of the column.
-        bm25: The words of the prompts.
+        bm25: The index of the prompts.
     """
 
     path: str
@@ -74,7 +79,10 @@ class ExampleIndex(NamedTuple):
     bm25: Bm25
 
     def most_similar(self, text: str, count: int) -> list[int]:
-        """Rows with the most similar prompts, best first, without prompts that `text` contains."""
+        """Numbers of the rows with the most similar prompts, best first.
+
+        Rows whose prompt `text` contains are left out.
+        """
         ranked = self.bm25.search(text, len(self.rows))
         return [i for i in ranked if self.rows[i]["prompt"].strip() not in text][:count]
 
@@ -84,8 +92,8 @@ class ExampleIndex(NamedTuple):
             for number, row in enumerate(self.rows, 1):
                 if name not in row:
                     raise ConfigError(
-                        f"Shown.example: {{{name}}}: example {number} of {self.path!r} has no such"
-                        f" column. {suggest(name, row)}"
+                        f"SimilarExamples.example_form: {{{name}}}: example {number} of"
+                        f" {self.path!r} has no such column. {suggest(name, row)}"
                     )
 
 
@@ -96,14 +104,14 @@ def _index(path: str) -> ExampleIndex:
 
 @lru_cache(maxsize=4)
 def _read_index(path: str, changed_at: int) -> ExampleIndex:
-    """The index of a file; a file that has changed is read again."""
+    """The index of a file. `changed_at` is part of the key of the cache, in nanoseconds."""
     try:
         values = [_values(task) for task in DatasetTasks(path).load()]
     except ConfigError as error:
-        raise ConfigError(f"Shown.examples: {error}") from error
+        raise ConfigError(f"SimilarExamples.file: {error}") from error
     rows = list({row["prompt"]: row for row in reversed(values)}.values())[::-1]
     if not rows:
-        raise ConfigError(f"Shown.examples: {path!r} has no rows. Allowed: at least one.")
+        raise ConfigError(f"SimilarExamples.file: {path!r} has no rows. Allowed: at least one.")
     return ExampleIndex(path, rows, Bm25([row["prompt"] for row in rows]))
 
 

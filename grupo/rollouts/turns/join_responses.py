@@ -1,12 +1,12 @@
-"""Responses that are generated in parts and become one turn of the rollout."""
+"""Join the parts of a response that was generated part by part."""
 
 from dataclasses import replace
 
 from grupo.core.types import Response
 
 
-def joined(begun: Response, part: Response) -> Response:
-    """The response `begun`, continued by `part`, which answered the observation ""."""
+def join_responses(begun: Response, part: Response) -> Response:
+    """The response `begun` followed by `part`, which was generated as its continuation."""
     return replace(
         begun,
         items=(*begun.items, *part.items),

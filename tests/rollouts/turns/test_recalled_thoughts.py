@@ -1,4 +1,4 @@
-"""Remembered thoughts: what a turn reads, what the rollout keeps, counts, bad input."""
+"""Recalled thoughts: what a turn reads, what the rollout keeps, counts, bad input."""
 
 import asyncio
 import json
@@ -11,7 +11,7 @@ from grupo.core.interfaces import run_rollout
 from grupo.core.private_turns import record_private_turns
 from grupo.core.types import RewardResult
 from grupo.core.usage import count_external_usage
-from grupo.rollouts.turns import Remembered, Vote
+from grupo.rollouts.turns import RecalledThoughts, Vote
 from grupo.storage import rollout_json
 from grupo.toy.quickstart import RECIPE
 from grupo.util.errors import ConfigError
@@ -64,7 +64,7 @@ def answered(strategy, observations=SESSIONS, next_letter=remembers):
 
 
 def test_a_question_is_answered_by_a_thought_about_an_earlier_session():
-    rollout, prompts, _, _ = answered(Remembered(1, think=THINK, prompt=PROMPT))
+    rollout, prompts, _, _ = answered(RecalledThoughts(1, think_prompt=THINK, turn_prompt=PROMPT))
     assert rollout.text == "k.k.k.hen."
     assert prompts == [
         "Bo has a hen",
@@ -78,7 +78,7 @@ def test_a_question_is_answered_by_a_thought_about_an_earlier_session():
 
 
 def test_each_turn_is_a_sample_in_a_context_of_its_own():
-    rollout, prompts, _, _ = answered(Remembered(1, think=THINK, prompt=PROMPT))
+    rollout, prompts, _, _ = answered(RecalledThoughts(1, think_prompt=THINK, turn_prompt=PROMPT))
     assert [observation for observation, _ in rollout.turns] == list(SESSIONS)
     responses = [response for _, response in rollout.turns]
     read = ["".join(response.observation) for response in responses]
@@ -89,7 +89,7 @@ def test_each_turn_is_a_sample_in_a_context_of_its_own():
 
 
 def test_the_rollout_keeps_the_notes_of_which_the_memory_is_a_fold():
-    strategy = Remembered(1, think=THINK, prompt=PROMPT)
+    strategy = RecalledThoughts(1, think_prompt=THINK, turn_prompt=PROMPT)
     rollout, _, _, _ = answered(strategy)
     assert rollout.notes == ("Bo has a hen.", "Al has a cat.")
     assert strategy.memory(rollout).recall("cat of Al", 1) == ["Al has a cat."]
@@ -100,7 +100,7 @@ def test_the_rollout_keeps_the_notes_of_which_the_memory_is_a_fold():
 
 
 def test_thoughts_and_what_is_recalled_are_counted_and_can_be_read():
-    strategy = Remembered(1, merge_at=0.5, think=THINK, prompt=PROMPT)
+    strategy = RecalledThoughts(1, merge_at=0.5, think_prompt=THINK, turn_prompt=PROMPT)
     _, _, private, usage = answered(strategy, (*SESSIONS[:3], "Bo has a hat", "what has Bo"))
     assert usage == {
         "memory/thoughts": 3,  # about a hen, a cat and a hat
@@ -123,7 +123,7 @@ def test_a_thought_is_forgotten_where_the_policy_says_so():
         return remembers(context, key)
 
     sessions = ("Bo has a hen", "Bo lost her hen", "what has Bo")
-    strategy = Remembered(1, think=THINK, prompt=PROMPT)
+    strategy = RecalledThoughts(1, think_prompt=THINK, turn_prompt=PROMPT)
     rollout, _, _, usage = answered(strategy, sessions, forgets)
     assert rollout.text == "k.k.no."
     assert usage["memory/forgotten"] == 1
@@ -134,13 +134,13 @@ def test_a_turn_of_several_responses_is_thought_about_as_a_whole():
         begun = rollout.append_turn(observation, await actor(rollout, observation))
         return begun.append_turn("", await actor(begun, ""))
 
-    strategy = Remembered(1, think=THINK, prompt=PROMPT, inner=twice)
+    strategy = RecalledThoughts(1, think_prompt=THINK, turn_prompt=PROMPT, inner=twice)
     _, prompts, _, _ = answered(strategy, SESSIONS[:2])
     assert "TBo has a hen|k.k.|>" in prompts
 
 
 def test_attempts_of_an_inner_vote_read_the_same_thoughts():
-    strategy = Remembered(1, think=THINK, prompt=PROMPT, inner=Vote(3))
+    strategy = RecalledThoughts(1, think_prompt=THINK, turn_prompt=PROMPT, inner=Vote(3))
     rollout, prompts, _, usage = answered(strategy)
     assert rollout.text == "k.k.k.hen."
     assert prompts.count("PBo has a hen.|what has Bo>") == 3
@@ -151,15 +151,21 @@ def test_attempts_of_an_inner_vote_read_the_same_thoughts():
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
-        ({"cells": 3}, r"Remembered\.cells: 3\. Allowed: 1, or an even number"),
-        ({"cells": 0}, r"Remembered\.cells: 0\. Allowed: 1 or more"),
-        ({"probes": 9}, r"Remembered\.probes: 9\. Allowed: 1 to cells, 1"),
-        ({"merge_at": 0.0}, r"Remembered\.merge_at: 0\.0\. Allowed: "),
-        ({"think": "{task} {answer}"}, r"Remembered\.think: .* lacks \{thoughts\}"),
-        ({"prompt": "{thoughts} {tsk} {task}"}, r"Remembered\.prompt: \{tsk\} has no value here"),
+        ({"cells": 3}, r"RecalledThoughts\.cells: 3\. Allowed: 1, or an even number"),
+        ({"cells": 0}, r"RecalledThoughts\.cells: 0\. Allowed: 1 or more"),
+        ({"probes": 9}, r"RecalledThoughts\.probes: 9\. Allowed: 1 to cells, 1"),
+        ({"merge_at": 0.0}, r"RecalledThoughts\.merge_at: 0\.0\. Allowed: "),
+        (
+            {"think_prompt": "{task} {answer}"},
+            r"RecalledThoughts\.think_prompt: .* lacks \{thoughts\}",
+        ),
+        (
+            {"turn_prompt": "{thoughts} {tsk} {task}"},
+            r"RecalledThoughts\.turn_prompt: \{tsk\} has no value here",
+        ),
         ({"role": "thinker"}, r"needs a policy of the role 'thinker'"),
     ],
 )
 def test_bad_input_is_named_before_the_run(fields, message):
     with pytest.raises(ConfigError, match=message):
-        check_strategy("strategy", Remembered(**fields), RECIPE)
+        check_strategy("strategy", RecalledThoughts(**fields), RECIPE)

@@ -7,7 +7,7 @@ import pytest
 
 from grupo.core.interfaces import run_rollout
 from grupo.core.usage import count_external_usage
-from grupo.rollouts.turns import MonteCarlo
+from grupo.rollouts.turns import StepTreeSearch
 from grupo.rollouts.turns.associations import Association, LookUp, no_association
 from grupo.util.errors import ConfigError
 from grupo.util.rng import make_rng
@@ -53,10 +53,10 @@ def by_ending(text):
 
 
 def test_a_fact_that_is_looked_up_is_found_and_never_without_association():
-    strategy = MonteCarlo(
+    strategy = StepTreeSearch(
         iterations=6, branches=4, score=by_ending("w"), associate=LookUp(searched)
     )
-    without = MonteCarlo(iterations=6, branches=4, score=by_ending("w"))
+    without = StepTreeSearch(iterations=6, branches=4, score=by_ending("w"))
     found = [search(strategy, key=key)[0].text for key in range(8)]
     assert all(text.endswith("w.") for text in found)
     assert not any("w" in search(without, key=key)[0].text for key in range(8))
@@ -64,7 +64,7 @@ def test_a_fact_that_is_looked_up_is_found_and_never_without_association():
 
 def test_associated_texts_are_forced_and_the_answer_is_no_sample():
     rollout, usage, log = search(
-        MonteCarlo(iterations=6, branches=4, score=by_ending("w"), associate=LookUp(searched))
+        StepTreeSearch(iterations=6, branches=4, score=by_ending("w"), associate=LookUp(searched))
     )
     assert rollout.text == "k\n(k: v)\nv\n(v: w)\nw."
     assert [response.in_loss for _, response in rollout.turns] == [True, False, True, False, True]
@@ -85,9 +85,9 @@ def test_value_is_the_score_plus_beta_times_the_quality():
         text = context[1:]
         return "ab"[make_rng(key, 0).randrange(2)] if not text else "\n" if len(text) == 1 else END
 
-    strategy = MonteCarlo(iterations=8, branches=6, score=score, associate=associate, beta=0.2)
+    strategy = StepTreeSearch(iterations=8, branches=6, score=score, associate=associate, beta=0.2)
     assert search(strategy, letters)[0].text[0] == "a"  # finished answers have no association
-    open_only = MonteCarlo(1, 6, 1, score=score, associate=associate, beta=0.2)
+    open_only = StepTreeSearch(1, 6, 1, score=score, associate=associate, beta=0.2)
     rollout, usage, _ = search(open_only, letters)
     assert rollout.text[0] == "b"
     assert usage["tree/unfinished"] == 1
@@ -97,7 +97,7 @@ def test_a_search_that_never_finishes_stops_at_its_limits_and_is_counted():
     def forever(context, key):
         return "\n" if context[-1] == "x" else "x"
 
-    strategy = MonteCarlo(iterations=5, branches=2, max_steps=2, max_step_tokens=3)
+    strategy = StepTreeSearch(iterations=5, branches=2, max_steps=2, max_step_tokens=3)
     rollout, usage, log = search(strategy, lambda c, k: END if c.count("x") > 3 else forever(c, k))
     assert usage["tree/unfinished"] == 1
     assert rollout.text.startswith("x\nx\n")
@@ -105,7 +105,7 @@ def test_a_search_that_never_finishes_stops_at_its_limits_and_is_counted():
 
 
 def test_expansions_whose_steps_are_alike_are_counted():
-    _, usage, _ = search(MonteCarlo(iterations=3, branches=3), lambda c, k: "x\n."[len(c[1:])])
+    _, usage, _ = search(StepTreeSearch(iterations=3, branches=3), lambda c, k: "x\n."[len(c[1:])])
     assert usage["tree/alike"] == usage["tree/expansions"] == 2
 
 
