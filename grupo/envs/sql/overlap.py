@@ -1,5 +1,6 @@
 """How much of the reference query a query has: tables and columns, and sequences of tokens."""
 
+import logging
 from collections.abc import Mapping, Set
 from typing import Any
 
@@ -7,7 +8,7 @@ from grupo.core.component import component
 from grupo.core.extract_answer import AfterThinking, Extractor
 from grupo.core.ranges import PositiveInt
 from grupo.core.types import Rollout, Task
-from grupo.envs.sql.answer import sql_query
+from grupo.envs.sql.answer import QUERY_START, sql_query
 from grupo.envs.sql.check import MAX_QUERY_CHARS, reference_query, task_database
 from grupo.envs.sql.database import columns_of
 from grupo.rewards import PerRolloutReward
@@ -15,6 +16,14 @@ from grupo.util.optional_deps import optional_dependency
 
 EXTRA = "sql"  # of grupo, with the parser
 Columns = Mapping[str, tuple[str, ...]]
+
+
+def _is_relevant(record: logging.LogRecord) -> bool:
+    """False for a warning of an answer that is no query, of which a run has thousands."""
+    return "unsupported syntax" not in str(record.msg) and "traverse scope" not in str(record.msg)
+
+
+logging.getLogger("sqlglot").addFilter(_is_relevant)
 
 
 @component
@@ -110,12 +119,12 @@ def schema_items(query: str, columns: Columns) -> frozenset[str]:
         columns: The columns of each table of the database, in lower case.
     """
     sqlglot = import_sqlglot()
-    if not query or len(query) > MAX_QUERY_CHARS:
+    if len(query) > MAX_QUERY_CHARS or not QUERY_START.match(query):
         return frozenset()
     try:
         scopes = sqlglot.optimizer.scope.traverse_scope(sqlglot.parse_one(query, read="sqlite"))
         return frozenset(item for scope in scopes for item in _scope_items(scope, columns))
-    except (sqlglot.errors.SqlglotError, RecursionError):
+    except Exception:  # sqlglot fails in many ways on a text that is no query
         return frozenset()
 
 
@@ -125,7 +134,8 @@ def _scope_items(scope: Any, columns: Columns) -> set[str]:
     is_table = {name: isinstance(x, sqlglot.exp.Table) for name, x in scope.sources.items()}
     tables = {name: scope.sources[name].name.lower() for name, is_one in is_table.items() if is_one}
     items = set(tables.values())
-    if scope.expression.is_star:
+    stars = scope.find_all(sqlglot.exp.Star)
+    if any(isinstance(star.parent, sqlglot.exp.Select | sqlglot.exp.Column) for star in stars):
         items |= {f"{table}.{name}" for table in tables.values() for name in columns.get(table, ())}
     for column in scope.columns:
         items |= _column_items(column, tables, is_table, columns)

@@ -154,6 +154,8 @@ def test_partial_credit_above_1_fails_the_rollout(path):
         ("SELECT a FROM t WHERE EXISTS (SELECT 1 FROM u WHERE u.d = t.c)", None),
         ("SELECT z FROM t", {"t", "z"}),
         ("SELECT FROM WHERE", set()),
+        ("SELECT LATERAL . CREATE LATERAL { LIMIT", set()),
+        ("CREATE TABLE t (a, b)", set()),
         ("words", set()),
         ("", set()),
     ],
@@ -161,6 +163,16 @@ def test_partial_credit_above_1_fails_the_rollout(path):
 def test_schema_items(query, items):
     expected = {"t", "u", "t.a", "u.d", "t.c"} if items is None else items
     assert overlap.schema_items(query, COLUMNS) == expected
+
+
+def test_texts_that_are_no_queries_log_nothing(caplog):
+    for text in (
+        "SELECT 1 EXPLAIN GROUP",
+        "SELECT (EXECUTE FROM b)",
+        "WITH a AS (SHOW x) SELECT 1",
+    ):
+        overlap.schema_items(text, COLUMNS)
+    assert not caplog.records
 
 
 def test_ngrams_are_those_of_tokens():
