@@ -48,7 +48,7 @@ def test_a_schema_that_leaves_no_room_to_answer_is_refused(grupo, folder):
 
 
 def test_a_reference_query_that_fails_is_refused(grupo, folder):
-    write_tasks(folder, [{"prompt": "1", "answer": "SELECT b FROM t"}] * 2)
+    write_tasks(folder, [{"prompt": f"{i}", "answer": "SELECT b FROM t"} for i in range(12)])
     code, _, err = grupo(*arguments(folder), str(folder / "run"))
     assert code == EXIT_CONFIG_ERROR
     assert "the reference query fails: no such column: b" in err

@@ -47,4 +47,5 @@ PAPER = Paper(
         "Results are compared as multisets, or as sequences with ORDER BY, also on copies of the "
         "database with other rows.",
     ),
+    shown=("tests/envs/sql/test_rewards.py::test_cognisql_has_four_values",),
 )

@@ -80,6 +80,7 @@ class SqlQuestions:
         checkers = {part for part in walk(self.rewards) if isinstance(part, QueryCheck)}
         for task in tasks:
             located = self._located(task)
+            schema_of(task_database(located))  # refuses a file that is no database
             for checker in sorted(checkers, key=repr):
                 checker.check_reference(located)
 
