@@ -27,6 +27,7 @@ from grupo.util.importing import load_module_file
 TRAINING: Any = load_module_file(Path(__file__).with_name("training.py"))
 FOLDER = ".grupo/sql"
 DEMONSTRATIONS = 400  # tasks of which the policy sees the reference query
+HELD_OUT = 50  # tasks of held_out.jsonl
 ENV = SqlQuestions(
     FOLDER, introduction="{schema}", instructions=" Write only the SQL query, in one line."
 )
@@ -63,15 +64,19 @@ RECIPE = Recipe(
     tasks=DatasetTasks(f"{FOLDER}/train.jsonl"),
     eval_tasks=DatasetTasks(f"{FOLDER}/held_out.jsonl"),
     method=grpo(group_size=8, kl_coef=0.0),
-    max_steps=16,
+    max_steps=12,
     prompts_per_step=4,
     learning_rate=1e-5,
     optimizer=Adam(),
     evaluation=Evaluation(attempts=1),
-    save_every=16,  # a checkpoint has 1.6 GB
+    save_every=12,  # a checkpoint has 1.6 GB
 )
 EXECUTION = RECIPE.replace(env=replace(ENV, rewards=(RewardTerm("execution", SqlExecution()),)))
 SFT = RECIPE.replace(
-    tasks=Demonstrations(RECIPE.tasks, ENV, DEMONSTRATIONS), method=sft(), prompts_per_step=8
+    env=replace(ENV, introduction="", instructions=""),  # demonstrations have the whole prompt
+    tasks=Demonstrations(RECIPE.tasks, ENV, DEMONSTRATIONS),
+    eval_tasks=Demonstrations(RECIPE.eval_tasks, ENV, HELD_OUT),
+    method=sft(),
+    prompts_per_step=8,
 )
 SFT_THEN_GRPO = Pipeline((Stage("sft", SFT), Stage("grpo", RECIPE)))

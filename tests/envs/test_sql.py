@@ -102,6 +102,13 @@ def test_a_locked_database_is_an_error_that_says_so(path):
             Sql(path, time_limit=0.5)("SELECT * FROM town")
 
 
+def test_a_result_of_more_than_a_mebibyte_is_cut(path):
+    numbers = "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n LIMIT 9)"
+    shown = Sql(path)(f"{numbers} SELECT x, hex(zeroblob(100000)) FROM n").splitlines()
+    assert [line.split("\t")[0] for line in shown] == ["x", "1", "2", "3", "4", "5", "..."]
+    assert Sql(path)("SELECT zeroblob(1000000)").endswith("\n...")
+
+
 def test_bytes_and_nulls_are_values(path):
     assert Sql(path)("SELECT x'6162', NULL, 1.5") == "x'6162'\tNULL\t1.5\nb'ab'\tNone\t1.5"
 

@@ -1,6 +1,7 @@
 """SQLite databases that questions are about: their schema, and copies with other rows."""
 
 import atexit
+import os
 import shutil
 import sqlite3
 import tempfile
@@ -179,5 +180,11 @@ def quoted(name: str) -> str:
 @cache
 def _folder() -> str:
     folder = tempfile.mkdtemp()
-    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    atexit.register(_remove, folder, os.getpid())
     return folder
+
+
+def _remove(folder: str, owner: int) -> None:
+    """Remove the folder of copies, unless this process is a fork of its owner."""
+    if os.getpid() == owner:
+        shutil.rmtree(folder, ignore_errors=True)

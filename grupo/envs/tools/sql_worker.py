@@ -78,11 +78,16 @@ def _first_rows(cursor: sqlite3.Cursor, max_rows: int) -> dict[str, Any]:
     columns = [column[0] for column in cursor.description or ()]
     rows, size = list[list[Any]](), 0
     for row in cursor:
+        size += sum(map(_size, row))
         if len(rows) == max_rows or size > MAX_OUTPUT_CHARS:
             return {"columns": columns, "rows": rows, "is_cut": True}
         rows.append([_json_value(value) for value in row])
-        size += sum(len(str(value)) + 1 for value in row)
     return {"columns": columns, "rows": rows, "is_cut": False}
+
+
+def _size(value: Any) -> int:
+    """Characters of a value, about."""
+    return 2 * len(value) if isinstance(value, bytes) else len(str(value)) + 1
 
 
 def _json_value(value: Any) -> Any:
