@@ -1,5 +1,6 @@
 """Questions about real tables: databases, reference queries, and schemas that are held out."""
 
+import asyncio
 import json
 import sqlite3
 from contextlib import closing
@@ -11,6 +12,7 @@ import pytest
 
 pytest.importorskip("sqlglot")
 
+from grupo.core.types import Rollout
 from grupo.envs.sql import SqlQuestions
 from grupo.tasks import DatasetTasks
 from grupo.util.errors import ConfigError
@@ -96,6 +98,17 @@ def test_tasks_are_usable_and_joins_run(sources, tmp_path):
     tasks = DatasetTasks(str(tmp_path / "joins.jsonl")).load()
     SqlQuestions(str(tmp_path)).validate_tasks([tasks[i] for i in range(3)])
     assert tasks[0].columns["database"] == "debian.sqlite"
+
+
+def test_demonstrations_have_the_prompt_of_the_environment(sources, tmp_path):
+    DATA.write_database(tmp_path / "debian.sqlite", DATA.GROUPS["debian"])
+    DATA.write_tasks(tmp_path, "joins.jsonl", 2, DATA.join_questions(tmp_path, "debian"))
+    source, env = DatasetTasks(str(tmp_path / "joins.jsonl")), SqlQuestions(str(tmp_path))
+    first, _ = RECIPES.Demonstrations(source, env, 2).load()
+    task = source.load()[0]
+    assert first.prompt == asyncio.run(env.reply(task, Rollout()))
+    assert first.columns["completion"] == task.reference_answer
+    assert asyncio.run(RECIPES.SFT.env.reply(first, Rollout())) == first.prompt
 
 
 def test_held_out_tables_are_in_no_training_question():
