@@ -1,4 +1,4 @@
-"""The option `--env KIND:NAME(argument=value, …)`: environments of other libraries."""
+"""The option `--env`: environments of other libraries, and `SqlQuestions('FILE')`."""
 
 import ast
 import typing
@@ -14,6 +14,7 @@ from grupo.envs import MultiplayerEnv, MultiTurn, RewardTerm, SingleTurn, Unscor
 from grupo.envs.games import Gymnasium, GymnasiumTasks, TextArena, TextArenaTasks
 from grupo.envs.openenv import OpenEnv, OpenEnvTasks
 from grupo.envs.proxy import ProxyEnv
+from grupo.envs.sql import SqlQuestions
 from grupo.envs.tasksets import TasksetAgent, TasksetTasks
 from grupo.envs.tools import McpServer, Toolbox
 from grupo.envs.verifiers import Verifiers, VerifiersTasks
@@ -23,6 +24,7 @@ from grupo.util.importing import import_function
 from grupo.util.python_text import parse_expression
 
 FORM = "KIND:NAME, or KIND:NAME(argument=value, …)"
+OWN_ENV = "SqlQuestions"  # whose tasks and database are files of the user's
 DEFAULT_COUNT = 1000  # tasks of an environment that makes as many as are wanted
 Arguments = Mapping[str, ast.expr]
 
@@ -61,14 +63,19 @@ def parse_env(text: str) -> tuple[EnvSpec, TaskSource | None]:
     Args:
         text: `KIND:NAME(argument=value, …)`. The arguments are those of the component, of the
             environment around it, and of its tasks. A function is written as 'file.py:function'.
+            Or `SqlQuestions('FILE', argument=value, …)`.
 
     >>> env, tasks = parse_env("gymnasium:CartPole-v1(max_turns=5, count=20)")
     >>> env.env_factory.env_id, env.max_turns, tasks.count
     ('CartPole-v1', 5, 20)
     """
+    if text.strip().startswith(f"{OWN_ENV}("):
+        return parse_value(text.strip(), SqlQuestions, "env"), None
     kind_name, _, rest = text.strip().partition(":")
     if kind_name not in ENV_KINDS:
-        raise ConfigError(f"{text!r}. Write {FORM}. {suggest(kind_name, ENV_KINDS)}")
+        own_form = f"{OWN_ENV}('FILE')"
+        hint = suggest(kind_name.partition("(")[0], (*ENV_KINDS, OWN_ENV))
+        raise ConfigError(f"{text!r}. Write {FORM}, or {own_form}. {hint}")
     kind = ENV_KINDS[kind_name]
     name, arguments = _split_call(rest)
     classes = [kind.component, *filter(None, (kind.env, kind.tasks))]

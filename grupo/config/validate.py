@@ -29,8 +29,8 @@ from grupo.core.schedules import Schedule, resolve_schedules
 from grupo.core.serialization import to_data
 from grupo.core.task_validator import RowValidator, TaskValidator
 from grupo.core.types import Task
-from grupo.envs import SingleTurn
 from grupo.envs.games import TextArena
+from grupo.envs.scored_by_terms import ScoredByTerms
 from grupo.method import Method
 from grupo.models.multi_policy_spec import RolePolicy
 from grupo.recipe import Recipe, with_max_minibatches
@@ -255,7 +255,7 @@ def _check_success_criterion(recipe: Recipe) -> None:
     """Raise if success is decided by a reward term that the environment does not return."""
     term = recipe.evaluation.success.reward_term
     env = env_without_placement(recipe.env)
-    if term not in ("", TOTAL_REWARD) and isinstance(env, SingleTurn):
+    if term not in ("", TOTAL_REWARD) and isinstance(env, ScoredByTerms):
         names = [reward.name for reward in env.rewards]
         if term.partition("/")[0] not in names:
             hint = suggest(term, (*names, TOTAL_REWARD))

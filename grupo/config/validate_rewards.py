@@ -5,7 +5,8 @@ from collections.abc import Iterable
 from grupo.core.interfaces import EnvSpec, env_without_placement
 from grupo.core.reward_range import RewardRange, range_as_text
 from grupo.core.types import Group
-from grupo.envs import RewardTerm, SingleTurn
+from grupo.envs import RewardTerm
+from grupo.envs.scored_by_terms import ScoredByTerms
 from grupo.method import Method
 from grupo.recipe import Recipe
 from grupo.rewards.by_column import declared_range
@@ -45,13 +46,14 @@ def check_rewards_in_range(method: Method, groups: Iterable[Group]) -> None:
 def declared_reward_range(env: EnvSpec) -> RewardRange | None:
     """The smallest and the largest total reward; None if a reward term declares no range.
 
+    >>> from grupo.envs import SingleTurn
     >>> from grupo.rewards import ExactMatch
     >>> terms = (RewardTerm("correct", ExactMatch()), RewardTerm("exact", ExactMatch(), -0.5))
     >>> declared_reward_range(SingleTurn(terms))
     (-0.5, 1.0)
     """
     env = env_without_placement(env)
-    if not isinstance(env, SingleTurn):
+    if not isinstance(env, ScoredByTerms):
         return None
     ranges = [_term_range(term) for term in env.rewards if term.weight]
     known = [bounds for bounds in ranges if bounds]

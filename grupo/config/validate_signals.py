@@ -10,7 +10,7 @@ from grupo.core.signal_names import (
     split_name,
     temperature_of,
 )
-from grupo.envs import SingleTurn
+from grupo.envs.scored_by_terms import ScoredByTerms
 from grupo.method import Method
 from grupo.models.base import PolicySpec
 from grupo.recipe import Recipe
@@ -73,7 +73,7 @@ def _check_aux_models(recipe: Recipe) -> None:
 def _check_reward_terms(recipe: Recipe) -> None:
     """Raise if the method reads a reward term that neither environment nor sampler returns."""
     env = env_without_placement(recipe.env)
-    if not isinstance(env, SingleTurn):
+    if not isinstance(env, ScoredByTerms):
         return
     provided = [reward.name for reward in env.rewards]
     provided += recipe.method.provides.reward_terms

@@ -10,7 +10,7 @@ from grupo.config.validate import (
     check_component_tasks,
     check_tasks,
 )
-from grupo.core.interfaces import EnvSpec, StatefulEnv, open_env
+from grupo.core.interfaces import EnvSpec, open_env
 from grupo.core.task_validator import TaskValidator
 from grupo.core.types import Rollout, Task
 from grupo.models.base import Policy
@@ -66,23 +66,23 @@ def select_usable_tasks(recipe: Recipe, policy: Policy, tasks: TaskLists) -> tup
 
 
 def _check_first_observation(policy: object, env: EnvSpec, tasks: Sequence[Task]) -> None:
-    """Raise `ConfigError` if an environment's own text, such as tools, leaves no room to answer.
+    """Raise `ConfigError` if an environment's own text, as of tools, leaves no room to answer.
 
     Args:
         policy: The policy; one that does not limit its tasks is not checked.
-        env: The environment; one without sessions returns the prompt, which is checked elsewhere.
+        env: The environment.
         tasks: The tasks, of which the first is opened.
     """
-    if not isinstance(env, StatefulEnv) or not isinstance(policy, TaskValidator):
+    if not isinstance(policy, TaskValidator):
         return
     task = tasks[0]
     observation = run_coroutine(open_env(env).reply(task, Rollout()))
-    if observation is None:
+    if observation is None or observation == task.prompt:  # prompts are checked elsewhere
         return
     try:
         policy.validate_tasks([replace(task, prompt=observation)])
     except ConfigError as error:
-        problem = "its first observation, with descriptions of tools if it has any, is too long"
+        problem = "its first observation, with tools or a schema if it has any, is too long"
         raise ConfigError(f"env: {problem}: {error}") from error
 
 

@@ -18,6 +18,7 @@ EXTRAS = {
     "proxy": "agents behind an API of OpenAI's form: ProxyEnv, grupo serve --openai",
     "quantization": "Nf4() weights under adapters (QLoRA), and Adam8bit",
     "ray": "environments and servers on a Ray cluster",
+    "sql": "partial credit for SQL queries: SqlQuestions",
     "survey": "four families of tasks in recipes/real",
     "tasksets": "tasksets of verifiers 0.4, and the harnesses that play them",
     "tensorboard": "metrics for TensorBoard: --tensorboard",

@@ -7,7 +7,7 @@ import pytest
 
 EXTRAS = (
     *("aiohttp", "bitsandbytes", "countryinfo", "diffusers", "gguf", "gymnasium", "jsonschema_rs"),
-    *("mcp", "minigrid", "openai", "openenv", "ray", "schedulefree", "tensorboard"),
+    *("mcp", "minigrid", "openai", "openenv", "ray", "schedulefree", "sqlglot", "tensorboard"),
     *("textarena", "trackio", "vaderSentiment", "verifiers", "wandb"),
 )
 PROGRAM = """

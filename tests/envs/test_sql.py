@@ -2,10 +2,12 @@
 
 import sqlite3
 import time
+from contextlib import closing
 
 import pytest
 
 from grupo.envs.tools import Sql
+from grupo.envs.tools.sql_query import UnreadableDatabaseError
 from grupo.util.errors import ConfigError
 
 
@@ -91,6 +93,24 @@ def test_a_query_sorts_in_memory_alone(path):
     numbers = "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n LIMIT 1000)"
     with pytest.raises(sqlite3.Error, match="needs more than 512 MiB of memory"):
         Sql(path, time_limit=20.0)(f"{numbers} SELECT zeroblob(1000000) || x FROM n ORDER BY 1")
+
+
+def test_a_locked_database_is_an_error_that_says_so(path):
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("BEGIN EXCLUSIVE")
+        with pytest.raises(UnreadableDatabaseError, match="database is locked"):
+            Sql(path, time_limit=0.5)("SELECT * FROM town")
+
+
+def test_a_result_of_more_than_a_mebibyte_is_cut(path):
+    numbers = "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n LIMIT 9)"
+    shown = Sql(path)(f"{numbers} SELECT x, hex(zeroblob(100000)) FROM n").splitlines()
+    assert [line.split("\t")[0] for line in shown] == ["x", "1", "2", "3", "4", "5", "..."]
+    assert Sql(path)("SELECT zeroblob(1000000)").endswith("\n...")
+
+
+def test_bytes_and_nulls_are_values(path):
+    assert Sql(path)("SELECT x'6162', NULL, 1.5") == "x'6162'\tNULL\t1.5\nb'ab'\tNone\t1.5"
 
 
 def test_a_missing_or_invalid_database_is_a_config_error(path, tmp_path):

@@ -1,16 +1,14 @@
 """A tool that runs queries on a read-only SQLite database."""
 
 import sqlite3
-from functools import cache
 from pathlib import Path
 
 from grupo.core.component import component
 from grupo.core.ranges import FiniteSeconds
+from grupo.envs.tools.sql_query import run_query
 from grupo.util.errors import ConfigError
-from grupo.util.program_pool import ProgramError, ProgramPool
 
-PROGRAM = Path(__file__).with_name("sql_worker.py")
-MAX_PROCESSES = 16  # with fewer, slow queries of some rollouts would delay those of others
+MAX_OUTPUT_CHARS = 1 << 20
 
 
 @component
@@ -33,23 +31,7 @@ class Sql:
             raise ConfigError(f"path: {self.path!r} is no SQLite database: {error}.") from error
 
     def __call__(self, query: str) -> str:
-        request = {
-            "uri": f"{Path(self.path).absolute().as_uri()}?mode=ro",
-            "query": query,
-            "max_rows": self.max_rows,
-            "time_limit": self.time_limit,
-        }
-        try:
-            reply = _programs().call(request, self.time_limit)
-        except TimeoutError:
-            raise TimeoutError(f"no answer in {self.time_limit} s") from None
-        except ProgramError as error:
-            raise sqlite3.OperationalError(f"the query {error}") from None
-        if "error" in reply:
-            raise sqlite3.OperationalError(reply["error"])
-        return reply["rows"]
-
-
-@cache
-def _programs() -> ProgramPool:
-    return ProgramPool(PROGRAM, MAX_PROCESSES)
+        result = run_query(self.path, query, self.time_limit, self.max_rows)
+        lines = [result.columns, *result.rows, *[("...",)] * result.is_cut]
+        text = "\n".join("\t".join(map(str, line)) for line in lines)
+        return text[:MAX_OUTPUT_CHARS]

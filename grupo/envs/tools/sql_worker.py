@@ -10,6 +10,7 @@ import signal
 import sqlite3
 import sys
 from contextlib import closing
+from functools import partial
 from typing import Any
 
 MAX_VALUE_BYTES = 1 << 20
@@ -39,7 +40,7 @@ FUNCTIONS = frozenset(FUNCTION_NAMES.split())
 
 
 def main() -> None:
-    """Reply to each query with its rows as a text, or with SQLite's error."""
+    """Reply to each query with its columns and first rows, or with SQLite's error."""
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
     signal.signal(signal.SIGALRM, signal.SIG_DFL)  # which ends this process
     print("ready", flush=True)
@@ -51,33 +52,52 @@ def main() -> None:
         signal.setitimer(signal.ITIMER_REAL, 0)
 
 
-def _reply(request: dict[str, Any]) -> dict[str, str]:
+def _reply(request: dict[str, Any]) -> dict[str, Any]:
     try:
-        return {"rows": _run(request["uri"], request["query"], request["max_rows"])}
+        return _run(request)
     except MemoryError:
         return {"error": f"the query needs more than {MEMORY_BYTES >> 20} MiB of memory"}
+    except sqlite3.Error as error:
+        return {"error": str(error), "code": getattr(error, "sqlite_errorname", "")}
     except Exception as error:
         return {"error": str(error)}
 
 
-def _run(uri: str, query: str, max_rows: int) -> str:
-    with closing(sqlite3.connect(uri, uri=True)) as connection:
+def _run(request: dict[str, Any]) -> dict[str, Any]:
+    # another process may lock the database for a moment; the rest of the time is the query's
+    lock_time_limit = request["time_limit"] / 2
+    with closing(sqlite3.connect(request["uri"], uri=True, timeout=lock_time_limit)) as connection:
         connection.execute("PRAGMA temp_store = MEMORY")  # sorting writes no file
         connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, MAX_VALUE_BYTES)
-        connection.set_authorizer(_authorize)
-        return _format_rows(connection.execute(query), max_rows)[:MAX_OUTPUT_CHARS]
+        connection.set_authorizer(partial(_authorize, FUNCTIONS - set(request["denied"])))
+        return _first_rows(connection.execute(request["query"]), request["max_rows"])
 
 
-def _format_rows(cursor: sqlite3.Cursor, max_rows: int) -> str:
-    header = [column[0] for column in cursor.description or ()]
-    rows = cursor.fetchmany(max_rows + 1)
-    ellipsis_row = [("...",)] * (len(rows) > max_rows)
-    lines = (header, *rows[:max_rows], *ellipsis_row)
-    return "\n".join("\t".join(map(str, line)) for line in lines)
+def _first_rows(cursor: sqlite3.Cursor, max_rows: int) -> dict[str, Any]:
+    """The first rows of a result, and whether it has more than `max_rows` or a mebibyte of them."""
+    columns = [column[0] for column in cursor.description or ()]
+    rows, size = list[list[Any]](), 0
+    for row in cursor:
+        size += sum(map(_size, row))
+        if len(rows) == max_rows or size > MAX_OUTPUT_CHARS:
+            return {"columns": columns, "rows": rows, "is_cut": True}
+        rows.append([_json_value(value) for value in row])
+    return {"columns": columns, "rows": rows, "is_cut": False}
 
 
-def _authorize(action: int, _: object, name: str | None, *_others: object) -> int:
-    if action == sqlite3.SQLITE_FUNCTION and str(name).lower() not in FUNCTIONS:
+def _size(value: Any) -> int:
+    """Characters of a value, about."""
+    return 2 * len(value) if isinstance(value, bytes) else len(str(value)) + 1
+
+
+def _json_value(value: Any) -> Any:
+    return {"hex": value.hex()} if isinstance(value, bytes) else value
+
+
+def _authorize(
+    functions: frozenset[str], action: int, _: object, name: str | None, *_others: object
+) -> int:
+    if action == sqlite3.SQLITE_FUNCTION and str(name).lower() not in functions:
         return sqlite3.SQLITE_DENY
     return sqlite3.SQLITE_OK if action in READ_ACTIONS else sqlite3.SQLITE_DENY
 
