@@ -32,7 +32,8 @@ from grupo.core.types import Task
 from grupo.envs.games import TextArena
 from grupo.envs.scored_by_terms import ScoredByTerms
 from grupo.method import Method
-from grupo.models.multi_policy_spec import RolePolicy
+from grupo.models.multi_policy_spec import MultiPolicy, RolePolicy
+from grupo.models.role_actor import DEFAULT_ROLE
 from grupo.recipe import Recipe, with_max_minibatches
 from grupo.rewards.by_column import task_validators
 from grupo.rollouts.evaluate import TOTAL_REWARD
@@ -210,12 +211,28 @@ def _advantages_of_pair(estimator: AdvantageEstimator, groups: tuple[int, int]) 
 
 
 def _check_roles(recipe: Recipe) -> None:
-    """Raise for a policy whose role neither the method nor the evaluation has."""
+    """Raise for a policy whose role nothing has, or that is frozen and has rollouts in groups."""
     roles = recipe.method.provides.roles | merged_provides(recipe.evaluation.turn_strategy).roles
     for path, component in _components(recipe, ""):
         if isinstance(component, RolePolicy) and component.name not in roles:
             hint = suggest(component.name, roles)
             raise ConfigError(f"{path}name: {component.name!r} is no role of the method. {hint}")
+    if isinstance(recipe.policy, MultiPolicy):
+        _check_frozen_roles(recipe.policy, recipe.method)
+
+
+def _check_frozen_roles(policy: MultiPolicy, method: Method) -> None:
+    """Raise if no policy is trained, or the loss would train a frozen one."""
+    policy.check()
+    fields = {role.name: f"policy.roles[{i}].trained" for i, role in enumerate(policy.roles)}
+    for role in sorted(method.provides.trained_roles or {DEFAULT_ROLE}):
+        owner = role if role in fields else DEFAULT_ROLE
+        if owner in policy.frozen_roles:
+            raise ConfigError(
+                f"{fields.get(owner, 'policy.main_trained')}: False, and the groups of"
+                f" method.sampler have rollouts of this policy ({role=}), which the loss would"
+                " train. Allowed: True; or a sampler whose groups leave these rollouts out."
+            )
 
 
 def _check_players(recipe: Recipe) -> None:

@@ -21,6 +21,14 @@ def checked_names(field: str, names: Iterable[str]) -> frozenset[str]:
     return result
 
 
+def checked_roles(field: str, roles: Iterable[str]) -> frozenset[str]:
+    """The roles as a set; "" is the role of the main policy."""
+    if isinstance(roles, str):
+        raise TypeError(f"{field}: {roles!r} is one string. Allowed: roles, as in ({roles!r},).")
+    result = frozenset(roles)
+    return checked_names(field, result - {""}) | (result & {""})
+
+
 def checked_count(field: str, count: int) -> int:
     """The whole number, which is 0 or more."""
     if not isinstance(count, int) or count < 0:

@@ -21,6 +21,7 @@ from grupo.core.declared_values import (
     checked_flag,
     checked_heads,
     checked_names,
+    checked_roles,
     checked_rules,
     checked_statistics,
 )
@@ -171,12 +172,15 @@ class Provides:
     Args:
         reward_terms: Reward terms that it adds to those of the environment.
         roles: Roles that it gives to rollouts; each role may be a policy of its own.
+        trained_roles: Roles of the rollouts in a group, "" for that of the main policy. Without a
+            declaration, only the main policy's rollouts are in a group.
         given: Whether its actions are given texts. They have no old log-probability, and a loss
             that reads one is a `ConfigError`.
     """
 
     reward_terms: frozenset[str]
     roles: frozenset[str]
+    trained_roles: frozenset[str]
     given: bool
 
     def __init__(
@@ -184,16 +188,20 @@ class Provides:
         *,
         reward_terms: Iterable[str] = (),
         roles: Iterable[str] = (),
+        trained_roles: Iterable[str] = (),
         given: bool = False,
     ) -> None:
         object.__setattr__(self, "reward_terms", checked_names("reward_terms", reward_terms))
         object.__setattr__(self, "roles", checked_names("roles", roles))
+        roles_in_groups = checked_roles("trained_roles", trained_roles)
+        object.__setattr__(self, "trained_roles", roles_in_groups)
         object.__setattr__(self, "given", checked_flag("given", given))
 
     def __or__(self, other: "Provides") -> "Provides":
         return Provides(
             reward_terms=self.reward_terms | other.reward_terms,
             roles=self.roles | other.roles,
+            trained_roles=self.trained_roles | other.trained_roles,
             given=self.given or other.given,
         )
 

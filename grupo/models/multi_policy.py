@@ -2,6 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
@@ -11,8 +12,9 @@ from torch import Tensor, nn
 
 from grupo.core.aux_heads import AuxHead
 from grupo.core.batch import Batch, Signals
-from grupo.core.interfaces import SignalModel
+from grupo.core.interfaces import Actor, SignalModel
 from grupo.core.reference_update import ReferenceUpdate
+from grupo.core.response_use import generation_only
 from grupo.core.types import Group, Rollout, Task
 from grupo.core.validation import PromptLimit
 from grupo.models.base import AuxModel, AuxModels, Policy, Reprompter
@@ -26,19 +28,30 @@ from grupo.models.multi_policy_inputs import (
 )
 from grupo.models.role_actor import DEFAULT_ROLE, RoleActor, role_key
 from grupo.models.weight_sync import Weights
+from grupo.util.errors import ConfigError
 
 
 class LoadedMultiPolicy:
-    """Policies that are trained together, each on the rollouts of its role.
+    """Policies that are trained together, each on the rollouts of its role, or frozen.
 
     Args:
         main_policy: acts in rollouts without a role of `role_policies`.
         role_policies: the other policies, by role.
+        frozen_roles: roles whose policies are not trained; "" is the role of the main policy.
     """
 
-    def __init__(self, main_policy: Policy, role_policies: Mapping[str, Policy]) -> None:
+    def __init__(
+        self,
+        main_policy: Policy,
+        role_policies: Mapping[str, Policy],
+        frozen_roles: Collection[str] = (),
+    ) -> None:
         self.by_role: Mapping[str, Policy] = {DEFAULT_ROLE: main_policy, **role_policies}
         self.roles = list(self.by_role)
+        self.trained_roles = [role for role in self.roles if role not in frozen_roles]
+        for role in frozen_roles:
+            for parameter in self.by_role[role].parameters():
+                parameter.requires_grad_(False)
         self.policies = list(self.by_role.values())
         self.tokens_per_microbatch = min(policy.tokens_per_microbatch for policy in self.policies)
         self.weight_sync = self._make_weight_sync()
@@ -75,8 +88,7 @@ class LoadedMultiPolicy:
 
     def actor(self, key: int) -> RoleActor:
         """Return a handle on all policies; the main policy's streams are those it has alone."""
-        policies = self.by_role.items()
-        return RoleActor({role: policy.actor(role_key(key, role)) for role, policy in policies})
+        return RoleActor({role: self._actor_of(role, role_key(key, role)) for role in self.roles})
 
     def tokens_as_text(self, rollout: Rollout) -> Sequence[Sequence[str]]:
         """Text of each item of each response, by the policy of the rollout's role."""
@@ -84,7 +96,7 @@ class LoadedMultiPolicy:
 
     def encode(self, rollouts: Sequence[Rollout]) -> Mapping[str, Any]:
         """The policy of every row, its index among that policy's rows, and all inputs by role."""
-        roles = [self._role_of(rollout) for rollout in rollouts]
+        roles = [self._trained_role_of(rollout) for rollout in rollouts]
         rows = defaultdict[str, list[Rollout]](list)
         for rollout, role in zip(rollouts, roles, strict=True):
             rows[role].append(rollout)
@@ -151,13 +163,16 @@ class LoadedMultiPolicy:
             policy.load(select_role(role, weights))
 
     def export(self, folder: Path, *, merge: bool = True) -> None:
-        """Write the main policy to a folder, and each other policy to `folder/role`."""
+        """Write every policy, frozen or not: the main one to a folder, others to `folder/role`."""
         for role, policy in self.by_role.items():
             policy.export(folder / role, merge=merge)
 
     def attach_heads(self, aux_heads: Collection[AuxHead]) -> nn.Module:
-        """Create auxiliary heads for each policy."""
-        self.aux_heads = nn.ModuleList(policy.attach_heads(aux_heads) for policy in self.policies)
+        """Create auxiliary heads for each trained policy."""
+        self.aux_heads = nn.ModuleList(
+            policy.attach_heads(aux_heads if role in self.trained_roles else ())
+            for role, policy in self.by_role.items()
+        )
         return self.aux_heads
 
     def attach_aux_models(
@@ -166,17 +181,21 @@ class LoadedMultiPolicy:
         reference_update: ReferenceUpdate,
         aux_models: Sequence[AuxModel],
     ) -> AuxModels:
-        """Load every auxiliary model that `required_signals` names, once for each policy."""
+        """Load every auxiliary model that `required_signals` names, once per trained policy."""
         by_role = {
-            role: policy.attach_aux_models(required_signals, reference_update, aux_models)
-            for role, policy in self.by_role.items()
+            role: self.by_role[role].attach_aux_models(
+                required_signals, reference_update, aux_models
+            )
+            for role in self.trained_roles
         }
+        any_loaded = by_role[self.trained_roles[0]]  # the names are those of every policy
         signal_models = dict[str, SignalModel]()
-        for name in by_role[DEFAULT_ROLE].signal_models:
+        for name in any_loaded.signal_models:
             own = {role: loaded.signal_models[name] for role, loaded in by_role.items()}
             signal_models[name] = SignalModelByRole(self, own)
-        names = by_role[DEFAULT_ROLE].reprompters
-        reprompters = {name: self._reprompt_by_role(name, by_role) for name in names}
+        reprompters = {
+            name: self._reprompt_by_role(name, by_role) for name in any_loaded.reprompters
+        }
         reference_weights = prefix_with_role(
             {role: loaded.reference_weights for role, loaded in by_role.items()}
         )
@@ -188,9 +207,12 @@ class LoadedMultiPolicy:
             policy.sync_weights(select_role(role, weights), version)
 
     def use_weight_copy_for_generation(self) -> None:
-        """From now on, generate from copies of the weights, so that training can run meanwhile."""
-        for policy in self.policies:
-            policy.use_weight_copy_for_generation()
+        """From now on, generate from copies of the weights, so that training can run meanwhile.
+
+        Frozen weights do not change, so that no copy of them is needed.
+        """
+        for role in self.trained_roles:
+            self.by_role[role].use_weight_copy_for_generation()
         self.weight_sync = self._make_weight_sync()
 
     def _make_weight_sync(self) -> WeightSyncByRole:
@@ -198,6 +220,21 @@ class LoadedMultiPolicy:
 
     def _role_of(self, rollout: Rollout) -> str:
         return rollout.role if rollout.role in self.by_role else DEFAULT_ROLE
+
+    def _trained_role_of(self, rollout: Rollout) -> str:
+        """The role whose policy is trained on a rollout; raises `ConfigError` for a frozen one."""
+        role = self._role_of(rollout)
+        if role not in self.trained_roles:
+            owner = f"policy of the role {role!r}" if role else "main policy"
+            raise ConfigError(
+                f"method.sampler: a group has a rollout of the {owner}, which is frozen. Allowed:"
+                " rollouts of policies that are trained."
+            )
+        return role
+
+    def _actor_of(self, role: str, key: int) -> Actor:
+        with nullcontext() if role in self.trained_roles else generation_only():
+            return self.by_role[role].actor(key)
 
     def _split_by_role(self, batch: Batch) -> Iterator[tuple[str, Tensor, Batch]]:
         """Each role that has rows, their indices, and a batch of them for its policy."""
@@ -209,7 +246,7 @@ class LoadedMultiPolicy:
 
     def _reprompt_by_role(self, name: str, aux_models: Mapping[str, AuxModels]) -> Reprompter:
         def reprompt(group: Group, rollout: Rollout) -> Sequence[Rollout]:
-            return aux_models[self._role_of(rollout)].reprompters[name](group, rollout)
+            return aux_models[self._trained_role_of(rollout)].reprompters[name](group, rollout)
 
         return reprompt
 

@@ -33,7 +33,9 @@ from grupo.rewards.checked_rubric import CheckedRubric
 from grupo.rewards.closed_answers import MultipleChoice, NumberWithin
 from grupo.rewards.corrupted import Inverted, MeanLogProb, RandomReward, WhereFormatted
 from grupo.rewards.countdown import CountdownExpression
+from grupo.rewards.critique_verdict import HelpfulCritique, VerdictMatch
 from grupo.rewards.diversity import DistinctNgrams
+from grupo.rewards.downstream import Downstream
 from grupo.rewards.edit_similarity import EditSimilarity, plain_latex, single_spaces
 from grupo.rewards.grounded_thoughts import (
     BoxBeforeTag,
@@ -129,6 +131,7 @@ __all__ = [
     "CountdownExpression",
     "Debate",
     "DistinctNgrams",
+    "Downstream",
     "EditSimilarity",
     "EnoughWords",
     "ExactMatch",
@@ -141,6 +144,7 @@ __all__ = [
     "FunctionReward",
     "GuardedAnswer",
     "HasReflection",
+    "HelpfulCritique",
     "InformationConsistency",
     "InsideTag",
     "InsideTagOrWhole",
@@ -199,6 +203,7 @@ __all__ = [
     "TimeSpanIoU",
     "UnigramBleu",
     "VariedThoughts",
+    "VerdictMatch",
     "VerlBatchReward",
     "VerlReward",
     "VideoMaskQuality",

@@ -3,7 +3,6 @@
 VLAA-Thinker, Chen et al., 2025, arXiv:2504.11468.
 """
 
-import inspect
 import math
 from collections.abc import Sequence
 from typing import Any
@@ -11,8 +10,14 @@ from typing import Any
 from grupo.core.component import component
 from grupo.core.extract_answer import Extractor, answer_after_thoughts
 from grupo.core.ranges import PositiveFloat
-from grupo.core.types import Response, Rollout, Task
-from grupo.rewards.base import Reward, RewardValue, reference_text
+from grupo.core.types import Rollout, Task
+from grupo.rewards.base import (
+    Reward,
+    RewardValue,
+    answer_rollout,
+    reference_text,
+    scored_values,
+)
 
 
 @component
@@ -40,8 +45,8 @@ class AboveReference:
     ) -> Sequence[RewardValue | Exception]:
         answers = [self.extract(rollout.text) for rollout in rollouts]
         texts = [reference_text(task), *(answer or "" for answer in answers)]
-        values: Any = self.inner(task, [_answered(task, text) for text in texts])
-        reference, *scores = await values if inspect.isawaitable(values) else values
+        answered = [answer_rollout(task, text) for text in texts]
+        reference, *scores = await scored_values(self.inner, task, answered)
         return [
             self._reward(score, reference) if answer else 0.0
             for answer, score in zip(answers, scores, strict=True)
@@ -63,10 +68,6 @@ def excess_reward(excess: float, coef: float) -> float:
         coef: How soon the reward approaches 1.
     """
     return 1 - math.exp(-coef * excess) if excess > 0 else 0.0
-
-
-def _answered(task: Task, text: str) -> Rollout:
-    return Rollout(((task.prompt, Response((), (), text=text)),))
 
 
 def _number(value: Any) -> float:

@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Protocol
 
 from grupo.core.component import component
-from grupo.core.types import Rollout, Task
+from grupo.core.types import Response, Rollout, Task
 from grupo.util.errors import ConfigError
 
 # The value of one rollout: a number; a mapping with the number as "score" beside further numbers or
@@ -90,6 +90,25 @@ class FunctionReward(PerRolloutReward):
 
     def score(self, task: Task, rollout: Rollout) -> RewardValue | Awaitable[RewardValue]:
         return self.function(task, rollout)
+
+
+def answer_rollout(task: Task, text: str) -> Rollout:
+    """A rollout that answers the task's prompt with a text, for a reward to score."""
+    return Rollout(((task.prompt, Response((), (), text=text)),))
+
+
+async def scored_values(
+    reward: Reward, task: Task, rollouts: Sequence[Rollout]
+) -> Sequence[RewardValue | Exception]:
+    """The values of a reward that may return them or an awaitable of them.
+
+    Args:
+        reward: Scores the rollouts.
+        task: Their task.
+        rollouts: The rollouts of a group.
+    """
+    values = reward(task, rollouts)
+    return await values if inspect.isawaitable(values) else values
 
 
 def reference_text(task: Task) -> str:

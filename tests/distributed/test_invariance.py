@@ -9,7 +9,7 @@ from tests.helpers.fast_cases import fast_cases
 from tests.helpers.training_recipes import CHANGES
 
 FAST = ("replay",)
-FLOAT32 = ("masked", "soft", "roles", "flow")  # policies that compute in float32 only
+FLOAT32 = ("masked", "soft", "roles", "frozen", "flow")  # policies that compute in float32 only
 IN_FLOAT64 = [name for name in CHANGES if name.split()[0] not in FLOAT32]
 
 
@@ -45,7 +45,9 @@ def test_tokens_rewards_metrics_and_weights_are_those_of_one_process(rank_proces
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("recipe", ["masked", "soft", "roles", "flow", "flow branches"])
+@pytest.mark.parametrize(
+    "recipe", ["masked", "soft", "roles", "frozen main policy", "flow", "flow branches"]
+)
 def test_one_step_in_float32_is_that_of_one_process(rank_processes, recipe):
     changes = {"max_steps": 1}
     alone, together = (

@@ -6,9 +6,10 @@ IMPORTS = """
 from grupo import CausalLM, Recipe, RewardTerm, SingleTurn, resume, train
 from grupo.envs.games import ActionNames
 from grupo.envs.tools import Toolbox
+from grupo.models.multi_policy_spec import MultiPolicy, RolePolicy
 from grupo.rewards import ChatEndpoint, Judge, Rubric
 from grupo.rewards.judges import LetterChoice, NumberAfter, YesNo
-from grupo.rollouts.samplers import GroupSampler
+from grupo.rollouts.samplers import GroupSampler, ReviewPairs
 from recipe import RECIPE
 from rewards import digits
 
@@ -60,4 +61,18 @@ ENVIRONMENTS = (
     python("Toolbox((lambda x: x,))", "argument 'x' of <lambda>", "has no type of", "str, int"),
     python("ActionNames(())", "names: ()", "Allowed", "at least one"),
 )
-PYTHON = (*RECIPES, *JUDGES, *ENVIRONMENTS)
+ROLES = (
+    python(
+        "policy = MultiPolicy(CausalLM('model'), (), main_trained=False)\n"
+        "train(RECIPE.replace(policy=policy), 'new')",
+        *("policy.main_trained: False", "Allowed", "at least one policy with trained=True"),
+    ),
+    python(
+        "reviewer = RolePolicy('reviewer', CausalLM('model'), trained=False)\n"
+        "policy = MultiPolicy(CausalLM('model'), (reviewer,))\n"
+        "method = RECIPE.method.replace(sampler=ReviewPairs())\n"
+        "train(RECIPE.replace(policy=policy, method=method), 'new')",
+        *("policy.roles[0].trained: False", "Allowed", "True; or a sampler"),
+    ),
+)
+PYTHON = (*RECIPES, *JUDGES, *ENVIRONMENTS, *ROLES)

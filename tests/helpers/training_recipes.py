@@ -37,7 +37,7 @@ from grupo.models.multi_policy_spec import MultiPolicy, RolePolicy
 from grupo.models.soft_thinking_lm import SoftThinkingLM
 from grupo.recipe import EarlyStopping, Evaluation, Recipe
 from grupo.rollouts.evaluate import SuccessCriterion
-from grupo.rollouts.samplers import GroupSampler, with_self_hints
+from grupo.rollouts.samplers import GroupSampler, ReviewPairs, with_self_hints
 from grupo.rollouts.samplers.self_hint import prompt_without_hint
 from grupo.rollouts.turns import ThinkingBudget
 from grupo.storage.keep import KeepCheckpoints
@@ -213,6 +213,13 @@ CHANGES: Mapping[str, Mapping[str, Any]] = {
         )
     },
     "roles": ROLES,
+    "frozen main policy": {
+        "method": METHOD.replace(
+            sampler=ReviewPairs(4, "{answer}", "{review}"),
+            loss=Clip() + 0.5 * KL(),
+            reference=ReferenceUpdate(0.5, 2),
+        )
+    },
     "roles async": {**ROLES, "max_staleness": 1},
     "roles tokens per step": {**ROLES, "max_staleness": 2, "tokens_per_step": 3},
     "ema": {"ema": EMA(0.75), "method": METHOD.replace(updates=Updates(2, 1))},
@@ -298,6 +305,9 @@ def recipe(name: str, model: str) -> Recipe:
         "wide": CausalLM(f"{model}/{WIDE}", max_new_tokens=16, **cpu),
         "pictures": BlindLM(model, max_new_tokens=6, **cpu),
         "soft": SoftThinkingLM(policy, SoftThinkingConfig(2, "!", 3)),
+        "frozen": MultiPolicy(
+            policy, (RolePolicy("reviewer", CausalLM(model, max_new_tokens=4, **cpu)),), False
+        ),
         "roles": MultiPolicy(
             policy, (RolePolicy("hinter", CausalLM(model, Lora(2, 4.0), max_new_tokens=4, **cpu)),)
         ),

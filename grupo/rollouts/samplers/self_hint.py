@@ -93,7 +93,11 @@ class SelfHints:
     extract_hint: Callable[[str], str] = parse_hint
     prefix_text: str = "\n\n"
 
-    provides = Provides(roles=(HINTER_ROLE,), reward_terms=(IS_HINT, HINT_INDEX, HINT_REJECTED))
+    provides = Provides(
+        roles=(HINTER_ROLE,),
+        trained_roles=("", HINTER_ROLE),
+        reward_terms=(IS_HINT, HINT_INDEX, HINT_REJECTED),
+    )
 
     async def __call__(self, group: Group, env: Env, actor: Actor) -> RescuePrompts:
         wrong_rollouts = [rollout for rollout in group.rollouts if not rollout.error]

@@ -50,7 +50,11 @@ class SelfPlay:
     @property
     def provides(self) -> Provides:
         """The reward term `seat`, and the roles."""
-        return Provides(reward_terms=("seat",), roles=filter(None, self.roles))
+        return Provides(
+            reward_terms=("seat",),
+            roles=filter(None, self.roles),
+            trained_roles=set(self._seat_roles) - set(self.frozen),
+        )
 
     @property
     def group_size(self) -> int:

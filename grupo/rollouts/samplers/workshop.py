@@ -64,7 +64,7 @@ class ReviewPairs:
     review: str = REVIEW
     revise: str = REVISE
 
-    provides = Provides(roles=(REVIEWER_ROLE,))
+    provides = Provides(roles=(REVIEWER_ROLE,), trained_roles=(REVIEWER_ROLE,))
 
     async def __call__(self, task: Task, env: Env, actor: Actor) -> Group:
         draft = await run_rollout(task, env, actor.fork("draft"))

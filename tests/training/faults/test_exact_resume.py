@@ -8,7 +8,7 @@ from tests.helpers.run_outcomes import differences, outcome
 
 @pytest.mark.parametrize(
     "recipe",
-    fast_cases(1, ["grpo", "lora", "late", "again", "turns", "roles"]),
+    fast_cases(1, ["grpo", "lora", "late", "again", "turns", "roles", "frozen main policy"]),
 )
 def test_runs_of_the_same_recipe_are_bitwise_equal(recipe, training_process, tmp_path):
     assert training_process("train", tmp_path / "run", recipe=recipe).succeeded
