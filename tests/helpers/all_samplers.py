@@ -27,6 +27,7 @@ from grupo.rollouts.samplers import (
     GroupSampler,
     HintColumn,
     LabelledAnswers,
+    LabelledSteps,
     MultiTemperature,
     OnlyAnswerTokens,
     ParaphraseSampler,
@@ -134,6 +135,7 @@ REAL_MODEL = {"GroupThink", "Reconsidered", "SteeredEntropy", "StepBeam", "Value
 UNSAMPLED = (
     "DemonstrationSampler",
     "LabelledAnswers",
+    "LabelledSteps",
     "MultiTurnDemonstrations",
     "PreferencePairs",
     "SelfImprovingPairs",
@@ -178,6 +180,7 @@ PLAIN: Mapping[str, Sampler] = {
         GroupSampler(4, until_stop), RandomTrigger(((",", 1.0),), "", ""), chance=1.0
     ),
     "LabelledAnswers": LabelledAnswers("hint"),
+    "LabelledSteps": LabelledSteps("steps", "step_labels"),
     "MultiTurnDemonstrations": MultiTurnDemonstrations(lambda task, observations, rng: "ab"),
     "OnlyAnswerTokens": OnlyAnswerTokens(GroupSampler(2), ","),
     "PreferencePairs": PreferencePairs("hint", "solution"),
