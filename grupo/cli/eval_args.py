@@ -11,6 +11,7 @@ from grupo.cli.fields import Fields, split_arguments
 from grupo.cli.paths import last_run
 from grupo.cli.strategy_option import parse_strategies
 from grupo.config.defaults import measure_tasks, with_choices
+from grupo.config.scorers import has_scorer
 from grupo.config.strategies import check_strategy, vote_extractor
 from grupo.config.success import with_default_reward_term
 from grupo.config.tool_formats import with_tool_formats
@@ -28,6 +29,7 @@ from grupo.rollouts.strategy_comparison import compare_strategies
 from grupo.rollouts.strategy_results import StrategyComparison
 from grupo.tasks import parse_task_source, split_tasks
 from grupo.training.resume.load_run import LAST, TRAINED, load_policy
+from grupo.training.resume.run_folder import RunFolder
 from grupo.util.console import err, print_error
 from grupo.util.errors import ConfigError, suggest
 from grupo.util.rng import derive_key
@@ -37,8 +39,10 @@ GENERATION_FIELDS = ("policy.max_new_tokens", "policy.dtype")  # of the chosen o
 OPTIONS = (  # for a run
     *(
         "attempts",
+        "calibration",
         "checkpoint",
         "count",
+        "head",
         "json",
         "keep",
         "out",
@@ -117,6 +121,12 @@ class EvalArgs:
         """The folder of the run; of a pipeline, that of its last run."""
         run, _ = split_arguments(self.arguments)
         return last_run(parse_option(parse_path, "run", run))
+
+    @property
+    def trains_scorer(self) -> bool:
+        """Whether the run's method trains a head on given answers, such as a reward model."""
+        run, _ = split_arguments(self.arguments)
+        return bool(run) and has_scorer(RunFolder.open(self.run_folder).recipe.method)
 
     def _open(self, count: int) -> tuple[Policy, Recipe, list[Task]]:
         """The policy, its recipe and the tasks."""

@@ -40,6 +40,10 @@ def evaluate(
     count: Annotated[int, Option(min=1, help="Number of tasks at most.")] = 200,
     attempts: Annotated[int, Option(min=1, help="Sampled rollouts per task.")] = 8,
     strategy: StrategiesOption = None,
+    head: Annotated[str, Option(help="A head that scores given answers; of a run alone.")] = "",
+    calibration: Annotated[
+        str, Option(metavar="SOURCE", help="Answers to other tasks, to calibrate the head.")
+    ] = "",
     picture: Annotated[
         str, Option("--out", metavar="FILE", help="Draw accuracy over tokens: SVG, PNG or PDF.")
     ] = "",
@@ -50,7 +54,7 @@ def evaluate(
     weights: WeightsOption = "trained",
     as_json: JsonOption = False,
 ) -> None:
-    """Evaluate a run or a model: pass@1 to pass@k, or strategies with their tokens."""
+    """Evaluate a run or a model: pass@1 to pass@k, strategies, or a head that scores answers."""
     if picture and not strategy:
         raise ConfigError("out: the picture compares strategies. Add --strategy, or leave it out.")
     if keep and (model or not strategy):
@@ -59,6 +63,10 @@ def evaluate(
     from grupo.report.tables import score_table
 
     args = EvalArgs(tuple(arguments or ()), model, tasks, tuple(reward or ()), checkpoint, weights)
+    if head or calibration:
+        _check_head_alone(model, reward, strategy)
+    if head or calibration or (not reward and not strategy and args.trains_scorer):
+        return _evaluate_head(args, head, calibration, count, as_json=as_json)
     if strategy:
         comparison = _compare_strategies(args, count, attempts, strategy, picture, as_json=as_json)
         return _keep(comparison, args.run_folder) if keep else None
@@ -68,6 +76,32 @@ def evaluate(
         print_error(
             f"Warning: a reward failed for {result.num_failed} rollouts; they count as not solved."
         )
+
+
+def _check_head_alone(model: str, reward: list[str] | None, strategy: list[str] | None) -> None:
+    """Raise `ConfigError` for options that do not go with a head that scores given answers."""
+    given = [name for name, value in (("reward", reward), ("strategy", strategy)) if value]
+    if model or given:
+        name = given[0] if given else "model"
+        raise ConfigError(
+            f"head: --{name} is given, too. Allowed with a head or a calibration: the folder of a"
+            " run, whose method trains the head, and --tasks with answers."
+        )
+
+
+def _evaluate_head(
+    args: "EvalArgs", head: str, calibration: str, count: int, *, as_json: bool
+) -> None:
+    """Score held-out answers by a head, and print how good the scores are."""
+    from grupo.cli.eval_scorer import ScorerArgs
+    from grupo.report.scorers import scorer_lines, scorer_table
+
+    result = ScorerArgs(args, head, calibration)(count)
+    if as_json:
+        return print_line(json.dumps(result.to_data()))
+    out.print(scorer_table(result))
+    for line in scorer_lines(result):
+        print_line(line)
 
 
 def _compare_strategies(

@@ -18,6 +18,7 @@ from grupo.rollouts.samplers import (
     DemonstrationSampler,
     GivenAnswerSampler,
     LabelledAnswers,
+    LabelledSteps,
     PreferencePairs,
     SelfImprovingPairs,
     SolutionColumn,
@@ -34,7 +35,8 @@ def column_sampler(method: Method) -> GivenAnswerSampler | None:
         return sampler if isinstance(sampler.solve, ConversationColumn | SolutionColumn) else None
     if isinstance(sampler, PreferencePairs):
         return None if sampler.reward_terms else sampler
-    return sampler if isinstance(sampler, LabelledAnswers | SelfImprovingPairs) else None
+    given = LabelledAnswers | LabelledSteps | SelfImprovingPairs
+    return sampler if isinstance(sampler, given) else None
 
 
 def is_supervised(method: Method) -> bool:

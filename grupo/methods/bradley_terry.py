@@ -1,16 +1,10 @@
 """Bradley-Terry: a score that explains preferences. Ouyang et al., 2022, arXiv:2203.02155."""
 
-from torch import Tensor
-
 from grupo.algo.advantages import identity
-from grupo.algo.advantages.token_table import at_last_token, sum_per_rollout
 from grupo.algo.aggregation import group_mean
-from grupo.algo.losses import Logistic, Preference
+from grupo.algo.losses import HeadAtEnd, Logistic, Preference
 from grupo.core.aux_heads import DeepHead, FeatureHead
-from grupo.core.batch import Batch, PerRollout, Signals
-from grupo.core.component import component
 from grupo.core.paper import Paper, Source
-from grupo.core.requires import Requires
 from grupo.method import Method
 from grupo.rollouts.samplers import PreferencePairs
 
@@ -26,32 +20,6 @@ def bradley_terry(head: FeatureHead = DeepHead("score")) -> Method:
     """
     loss = Preference(HeadAtEnd(head), Logistic(beta=1.0))
     return Method(sampler=PreferencePairs(), advantage=identity, loss=loss, aggregation=group_mean)
-
-
-@component
-class HeadAtEnd:
-    """Output of a head in the state before the last token of each rollout, (R,).
-
-    Args:
-        head: the head.
-
-    >>> import torch
-    >>> from grupo.testing.batches import make_batch
-    >>> pi = Signals(score=torch.tensor([[1.0, 2.0]]))
-    >>> HeadAtEnd(DeepHead("score"))(pi, make_batch(group=[0], length=[2])).tolist()
-    [2.0]
-    """
-
-    head: FeatureHead
-
-    @property
-    def requires(self) -> Requires:
-        return Requires(recomputed_signals=(self.head.name,), heads=(self.head,))
-
-    def __call__(self, pi: Signals, batch: Batch) -> PerRollout:
-        score: Tensor = pi[self.head.name]
-        is_last = at_last_token(batch.reward.new_ones(len(batch.reward)), batch).to(score)
-        return sum_per_rollout(score * is_last, batch)
 
 
 PAPER = Paper(

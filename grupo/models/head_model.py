@@ -6,7 +6,8 @@ import torch
 
 from grupo.core.aux_heads import ExportedHead, LinearHead
 from grupo.core.dtypes import DtypeName
-from grupo.core.types import Response, Rollout
+from grupo.core.types import Response, Rollout, Task
+from grupo.core.validation import describe_task
 from grupo.models.aux_heads import load_exported_head
 from grupo.models.causal_lm import CausalLM
 from grupo.models.chat_history import as_fork
@@ -44,6 +45,18 @@ class HeadModel:
         self.policy.module.requires_grad_(False)
         heads = self.policy.attach_heads((LinearHead(head),))
         load_exported_head(heads.heads[head], ExportedHead(folder, head))
+
+    def check_prompts(self, tasks: Sequence[Task]) -> None:
+        """Raise `ConfigError` for the first task whose prompt the model's context does not hold."""
+        limit = self.policy.prompt_limit
+        for task in tasks:
+            if not limit.surely_fits(task) and (excess := limit.describe_excess(task)):
+                raise ConfigError(
+                    f"model: {self.policy.name!r} with the head {self.head!r}: the prompt of"
+                    f" {describe_task(task)} has {excess} of its tokenizer. Allowed: {limit.room},"
+                    " so that its context has room for an answer. Leave out long tasks, or take a"
+                    " reward model with a longer context."
+                )
 
     def scores(self, rollouts: Sequence[Rollout]) -> list[float | Exception]:
         """The score of each rollout; an error for one that the context does not hold."""

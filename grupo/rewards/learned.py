@@ -35,8 +35,8 @@ class LearnedReward(SelfTimedReward):
     tokens_per_microbatch: PositiveInt = 16384
 
     def validate_tasks(self, tasks: Sequence[Task]) -> None:
-        """Raise `ConfigError` if the folder has no such head."""
-        self._loaded()
+        """Raise `ConfigError` if there is no such head, or a prompt is longer than its context."""
+        self._loaded().check_prompts(tasks)
 
     async def __call__(
         self, task: Task, rollouts: Sequence[Rollout]

@@ -118,6 +118,28 @@ def split_tasks(
     return TrainingTasks(tasks, indices, keys), evaluation
 
 
+def held_out_rows(
+    source: TaskSource | Iterable[Any],
+    eval_tasks: int | EvalShare | TaskSource | Iterable[Any],
+    seed: int = 0,
+) -> list[Task]:
+    """All rows of the evaluation tasks, such as several answers to one prompt.
+
+    Args:
+        source: As for `split_tasks`, which holds out the tasks.
+        eval_tasks: As for `split_tasks`.
+        seed: As for `split_tasks`.
+
+    >>> rows = [Task(key, key, location=place) for key, place in (("a", "1"), ("a", "2"))]
+    >>> [task.location for task in held_out_rows([*rows, Task("a", "a"), Task("b", "b")], 1, 1)]
+    ['1', '2', '']
+    """
+    training, evaluation = split_tasks(source, eval_tasks, seed)
+    if not isinstance(eval_tasks, int | EvalShare):
+        return list(evaluation)
+    return [task for task in training.tasks if task.key in training.excluded_keys]
+
+
 def check_disjoint(
     train_tasks: Sequence[Task], eval_tasks: Sequence[Task], max_checked: int = 1000
 ) -> None:

@@ -52,6 +52,10 @@ def reader_home(home, tmp_path_factory):
         file.write(FUNCTIONS)
     for name in TABLES:
         shutil.copy(home / "tasks.jsonl", folder / name)
+    for name in ("pairs", "answers", "steps"):  # of docs/reward_models.md
+        for place in (folder / "rows", folder / "rows" / "other"):
+            place.mkdir(parents=True, exist_ok=True)
+            shutil.copy(home / "pairs.jsonl", place / f"{name}.jsonl")
     shutil.copytree(home / "model", folder / "model")
     for name in ("examples", "recipes", "tests"):
         (folder / name).symlink_to(ROOT / name)

@@ -27,6 +27,7 @@ from grupo.rollouts.samplers import (
     GroupSampler,
     HintColumn,
     LabelledAnswers,
+    LabelledSteps,
     MultiTemperature,
     OnlyAnswerTokens,
     ParaphraseSampler,
@@ -142,6 +143,7 @@ REAL_MODEL = {"GroupThink", "AdvantageRevision", "SteeredEntropy", "StepBeam", "
 UNSAMPLED = (
     "DemonstrationSampler",
     "LabelledAnswers",
+    "LabelledSteps",
     "MultiTurnDemonstrations",
     "PreferencePairs",
     "SelfImprovingPairs",
@@ -186,6 +188,7 @@ PLAIN: Mapping[str, Sampler] = {
         GroupSampler(4, until_stop), RandomTrigger(((",", 1.0),), "", ""), chance=1.0
     ),
     "LabelledAnswers": LabelledAnswers("hint"),
+    "LabelledSteps": LabelledSteps("steps", "step_labels"),
     "MultiTurnDemonstrations": MultiTurnDemonstrations(lambda task, observations, rng: "ab"),
     "OnlyAnswerTokens": OnlyAnswerTokens(GroupSampler(2), ","),
     "PreferencePairs": PreferencePairs("hint", "solution"),

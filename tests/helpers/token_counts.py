@@ -22,6 +22,8 @@ TASK = Task(
     columns={
         "solution": "ab",
         "paraphrases": ("Q", "R"),
+        "steps": ("a", "b"),
+        "step_labels": (1.0, 0.0),
         "hint": "d",
         "label": True,
         "rate": 0.5,

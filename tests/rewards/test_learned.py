@@ -111,3 +111,26 @@ def test_a_head_of_a_model_of_another_width_is_refused(model, tmp_path):
     shutil.copy(tmp_path / "out" / HEADS_FILE, wide)
     with pytest.raises(ConfigError, match="another number of features"):
         LearnedReward(str(wide)).validate_tasks([TASK])
+
+
+def test_the_tokens_of_another_tokenizer_are_not_read(model, tmp_path):
+    policy = with_random_head(CausalLM(model, max_new_tokens=8), DeepHead("score"))
+    policy.export(tmp_path / "out")
+    own = answered(policy, "five")
+    ((observation, response),) = own.turns
+    foreign = Response((7, 8), (0.0, 0.0), (3, 4, 5), response.text, sampled=False)
+    rollouts = [own, Rollout().append_turn(observation, foreign)]
+    first, second = run_coroutine(
+        LearnedReward(str(tmp_path / "out"), dtype="float32")(TASK, rollouts)
+    )
+    assert first == pytest.approx(second)
+
+
+def test_a_prompt_beyond_the_context_is_refused_before_the_run(model, tmp_path):
+    policy = with_random_head(CausalLM(model, max_new_tokens=8), DeepHead("score"))
+    policy.export(tmp_path / "out")
+    reward = LearnedReward(str(tmp_path / "out"), dtype="float32")
+    reward.validate_tasks([TASK, Task("fits", "4" * (CONTEXT - 1))])
+    message = f"has {CONTEXT} tokens of its tokenizer. Allowed: {CONTEXT - 1}, so that"
+    with pytest.raises(ConfigError, match=message):
+        reward.validate_tasks([TASK, Task("long", "4" * CONTEXT)])

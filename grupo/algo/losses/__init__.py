@@ -39,7 +39,13 @@ from grupo.algo.data_source import EnoughCorrect, PerSourceMean, SeparateDemos, 
 from grupo.algo.losses.base import Loss, ScaledLoss, SumLoss, ZeroLoss
 from grupo.algo.losses.by_context import SelectByContext
 from grupo.algo.losses.contrastive import DiscriminativeLoss, TrustRegion
-from grupo.algo.losses.critic import ClippedValueLoss, OutcomeValueLoss, StepValueLoss, ValueLoss
+from grupo.algo.losses.critic import (
+    ClippedValueLoss,
+    OutcomeValueLoss,
+    StepCrossEntropy,
+    StepValueLoss,
+    ValueLoss,
+)
 from grupo.algo.losses.current_ratio import RatioToCurrent
 from grupo.algo.losses.dynamic_clip import AdaptiveClip, DynamicClipBounds
 from grupo.algo.losses.entropy_aware import DualConstraint, EntropyAdaptiveClip
@@ -112,6 +118,7 @@ from grupo.algo.losses.regularizers import (
     ReverseKL,
 )
 from grupo.algo.losses.scores import (
+    HeadAtEnd,
     LogRatio,
     MeanLogRatio,
     MixedLogRatio,
@@ -160,6 +167,7 @@ __all__ = [
     "ExponentialLink",
     "ForwardKL",
     "HalfLogistic",
+    "HeadAtEnd",
     "Hinge",
     "ImportanceWeight",
     "IncorrectRollouts",
@@ -203,6 +211,7 @@ __all__ = [
     "Sigmoid",
     "SortingNetwork",
     "SquaredError",
+    "StepCrossEntropy",
     "StepValueLoss",
     "StraightThroughKL",
     "SumLoss",

@@ -9,7 +9,7 @@ from torch.nn.functional import softplus
 from grupo.algo.losses.base import Loss
 from grupo.core.aux_heads import FeatureHead
 from grupo.core.batch import Batch, PerAction, Signals
-from grupo.core.component import component
+from grupo.core.component import check_field, component
 from grupo.core.numbers import NonNegative
 from grupo.core.requires import Requires
 
@@ -63,13 +63,24 @@ class OutcomeValueLoss(Loss):
     This is the lambda-return with lambda_critic = 1 and gamma = 1.
     Source: VC-PPO, Yuan et al., arXiv:2503.01491.
 
+    Args:
+        head: the head `value`; None if another component of the method declares it.
+
     >>> from grupo.testing.batches import make_batch
     >>> batch = make_batch(group=[0], reward=[1.0])
     >>> OutcomeValueLoss()(Signals(value=torch.tensor([[0.5]])), batch).tolist()
     [[0.25]]
     """
 
-    requires = Requires(recomputed_signals=("value",))
+    head: FeatureHead | None = None
+
+    def __post_init__(self) -> None:
+        if self.head:
+            check_field(self, "head", self.head.name == "value", "a head of the name 'value'")
+
+    @property
+    def requires(self) -> Requires:
+        return Requires(recomputed_signals=("value",), heads=(self.head,) if self.head else ())
 
     def __call__(self, pi: Signals, batch: Batch) -> PerAction:
         return (pi["value"] - batch.reward[batch.rollout, None].to(pi["value"])) ** 2
@@ -131,3 +142,38 @@ class StepValueLoss(Loss):
         V = pi[self.head.name]
         error = V - batch.signals["step/prefix_value"].to(V)
         return error**2 * (batch.signals["step/prefix_cut"] > 0)
+
+
+@component
+class StepCrossEntropy(Loss):
+    """softplus(q) - v q behind each step of label v, else 0, (N, T): cross-entropy of sigmoid(q).
+
+    q is the output of a head, v the signal `step/prefix_value`, where `step/prefix_cut` is 1. The
+    labels are 0 or 1, or soft: the share of completions of the step that solve the task.
+    Source: OmegaPRM, Luo et al., arXiv:2406.06592, section 3.4.
+
+    Args:
+        head: the head, whose output is a logit.
+
+    >>> from grupo.core.aux_heads import LinearHead
+    >>> from grupo.testing.batches import make_batch
+    >>> steps = {"step/prefix_cut": [[1.0, 0.0]], "step/prefix_value": [[0.5, 0.0]]}
+    >>> batch = make_batch(group=[0], length=[2], signals=steps)
+    >>> StepCrossEntropy(LinearHead("process"))(Signals(process=torch.tensor([[0.0, 9.0]])), batch)
+    tensor([[0.6931, 0.0000]])
+    """
+
+    head: FeatureHead
+
+    @property
+    def requires(self) -> Requires:
+        return Requires(
+            signals=("step/prefix_value", "step/prefix_cut"),
+            recomputed_signals=(self.head.name,),
+            heads=(self.head,),
+        )
+
+    def __call__(self, pi: Signals, batch: Batch) -> PerAction:
+        q = pi[self.head.name]
+        v = batch.signals["step/prefix_value"].to(q)
+        return (softplus(q) - v * q) * (batch.signals["step/prefix_cut"] > 0)

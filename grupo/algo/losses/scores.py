@@ -10,8 +10,9 @@ import torch
 from torch import Tensor
 
 from grupo.algo import ratios
-from grupo.algo.advantages.token_table import sum_per_rollout
+from grupo.algo.advantages.token_table import at_last_token, sum_per_rollout
 from grupo.algo.losses.contrastive import mean_logp, mean_per_rollout
+from grupo.core.aux_heads import FeatureHead
 from grupo.core.batch import Batch, PerRollout, Signals
 from grupo.core.component import component
 from grupo.core.numbers import Fraction
@@ -117,3 +118,29 @@ class MixedLogRatio:
         log_ratio = ratios.token_log_ratio(pi, batch)
         to_old = batch.old_logp - batch.signals["logp@ref"]
         return sum_per_rollout(log_ratio + self.ref_weight * to_old, batch)
+
+
+@component
+class HeadAtEnd:
+    """Output of a head in the state before the last token of each rollout, (R,).
+
+    Args:
+        head: the head.
+
+    >>> from grupo.core.aux_heads import DeepHead
+    >>> from grupo.testing.batches import make_batch
+    >>> pi = Signals(score=torch.tensor([[1.0, 2.0]]))
+    >>> HeadAtEnd(DeepHead("score"))(pi, make_batch(group=[0], length=[2])).tolist()
+    [2.0]
+    """
+
+    head: FeatureHead
+
+    @property
+    def requires(self) -> Requires:
+        return Requires(recomputed_signals=(self.head.name,), heads=(self.head,))
+
+    def __call__(self, pi: Signals, batch: Batch) -> PerRollout:
+        score: Tensor = pi[self.head.name]
+        is_last = at_last_token(batch.reward.new_ones(len(batch.reward)), batch).to(score)
+        return sum_per_rollout(score * is_last, batch)

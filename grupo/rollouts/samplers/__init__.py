@@ -36,6 +36,7 @@ from grupo.rollouts.samplers.hint_columns import (
 )
 from grupo.rollouts.samplers.independent import GroupSampler
 from grupo.rollouts.samplers.intervener import AskedIntervener
+from grupo.rollouts.samplers.labelled_steps import LabelledSteps
 from grupo.rollouts.samplers.leveled_hints import AtHintLevel, HintLevel, LeveledHint
 from grupo.rollouts.samplers.multi_temperature import MultiTemperature
 from grupo.rollouts.samplers.paraphrases import ParaphraseSampler
@@ -102,6 +103,7 @@ __all__ = [
     "HintLevel",
     "HintLevels",
     "LabelledAnswers",
+    "LabelledSteps",
     "LeveledHint",
     "LikeliestDrafts",
     "MultiTemperature",

@@ -66,6 +66,19 @@ def vc_ppo(case: Case) -> Update:
 
 
 @reference(
+    "ovm",
+    "FreedomIntelligence/OVM, verifier_models.py: squared error of the value at every token, and"
+    " the likelihood; the mean over tokens by the record",
+)
+def ovm(case: Case) -> Update:
+    def loss(batch, pi):
+        error = (pi["value"] - batch.reward[:, None]) ** 2
+        return token_mean(error - pi["logp"], batch.mask)
+
+    return Update(None, loss)
+
+
+@reference(
     "vapo",
     "arXiv:2504.05118, length-adaptive and decoupled GAE, clip-higher, NLL of correct answers:"
     " its equations in the reviews xavierzhang2002.github.io and newfacade.github.io",
@@ -229,3 +242,25 @@ def brpo(case: Case) -> Update:
         return np.sum(surrogate * batch.mask) / 2 / (16 + 4 * 2 * 3)
 
     return Update(advantage, loss, minibatches=2)
+
+
+LABELLED = np.array([[i % 3 == 0, 0, 0, i % 2, 0, 0, 0] for i in range(15)], dtype=float)
+
+
+@reference(
+    "prm_lessons",
+    "arXiv:2501.07301 by the record: cross-entropy at the ends of steps, summed in an answer",
+    signals={
+        "step/prefix_cut": LABELLED.tolist(),
+        "step/prefix_value": (LABELLED * (np.arange(15)[:, None] % 4 / 3).round(2)).tolist(),
+    },
+)
+def prm_lessons(case: Case) -> Update:
+    def loss(batch, pi):
+        q, label = pi["process"], batch.signals["step/prefix_value"]
+        p = 1 / (1 + np.exp(-q))
+        entropy = -label * np.log(p) - (1 - label) * np.log(1 - p)
+        at = batch.signals["step/prefix_cut"] * batch.mask
+        return np.sum(entropy * at) / len(batch.mask)
+
+    return Update(None, loss)

@@ -24,6 +24,8 @@ from grupo.methods.modpo import modpo
 from grupo.methods.mpo import mpo
 from grupo.methods.nca import nca
 from grupo.methods.orpo import orpo
+from grupo.methods.ovm import ovm
+from grupo.methods.prm_lessons import prm_lessons
 from grupo.methods.robust_dpo import robust_dpo
 from grupo.methods.sft import sft
 from grupo.methods.simpo import simpo
@@ -142,6 +144,23 @@ SCRIPTS |= {
     "sft": [
         given("two messages", sft(), Question("Q1", "", {"messages": CHAT})),
         given("four messages", sft(), Question("Q1", "", {"messages": LONG_CHAT})),
+    ],
+    "ovm": [
+        given(f"label {label}", ovm(), Question("Q", "", {"completion": "42", "label": label}))
+        for label in (True, False)
+    ],
+    "prm_lessons": [
+        given(
+            name,
+            prm_lessons(separator="; ", judged=judged),
+            Question("Q", "", {"completions": ["a", "bc"], "labels": labels, "judge": 2}),
+            settings={"judged": judged, "separator": "; "},
+        )
+        for name, labels, judged in (
+            ("no judge", [True, True], ""),
+            ("the judge agrees", [True, False], "judge"),
+            ("the judge names another step", [False, True], "judge"),
+        )
     ],
     "modpo": [
         given(name, modpo((("margin", 0.5),)), q, terms=lambda text: {"margin": is_right(text)})
