@@ -64,6 +64,7 @@ class EarlyStopping:
         min_delta: Change of the best value so far that counts as an improvement.
         max_kl: Limit of `kl_metric` in a step, in nats per token.
         kl_metric: `policy/kl_ref`, if the loss has a KL term, or `update/kl_old`.
+        max_executions: Rewards have executed this number of programs of answers; 0: no limit.
     """
 
     min_solve_rate: float = 2.0
@@ -74,10 +75,15 @@ class EarlyStopping:
     min_delta: NonNegativeFloat = 0.0
     max_kl: Annotated[float, Gt(0), "inf never ends the run"] = math.inf
     kl_metric: str = "policy/kl_ref"
+    max_executions: NonNegativeInt = 0
 
-    def used_fraction(self, tokens: int, seconds: float) -> float:
-        """The used fraction of the token limit or of the time limit, whichever is larger."""
-        limits = ((tokens, self.max_tokens), (seconds, self.max_seconds))
+    def used_fraction(self, tokens: int, seconds: float, executions: float) -> float:
+        """The used fraction of the limit of tokens, time or executions, whichever is largest."""
+        limits = (
+            (tokens, self.max_tokens),
+            (seconds, self.max_seconds),
+            (executions, self.max_executions),
+        )
         return max((used / limit for used, limit in limits if limit), default=0.0)
 
 
@@ -172,15 +178,16 @@ class Recipe:
         """The same recipe with some fields changed."""
         return replace(self, **changes)
 
-    def progress(self, step: int, tokens: int, seconds: float) -> float:
+    def progress(self, step: int, tokens: int, seconds: float, executions: float = 0.0) -> float:
         """Progress of the run, 0 to 1, in the middle of `step`; schedules are functions of it.
 
         Args:
             step: Steps completed.
             tokens: Tokens generated so far.
             seconds: Seconds of training so far.
+            executions: Programs of answers that rewards have executed so far.
         """
-        used = self.early_stopping.used_fraction(tokens, seconds)
+        used = self.early_stopping.used_fraction(tokens, seconds, executions)
         return max((step + 0.5) / self.max_steps, used)
 
     @property

@@ -161,9 +161,15 @@ def rollouts(
     parquet: Annotated[
         str, Option(metavar="FILE", help="Write all matching rollouts to a new Parquet file.")
     ] = "",
+    git: Annotated[
+        str,
+        Option(metavar="FOLDER", help="Write the rollouts and their parents as commits of git."),
+    ] = "",
     as_json: JsonOption = False,
 ) -> None:
     """Print rollouts of a run; of a pipeline, those of its last run."""
+    if parquet and git:
+        raise ConfigError("git: Allowed: one of --parquet and --git.")
     run = last_run(run)
     from grupo.report.read_run import explain_read_errors
     from grupo.report.rollouts import RolloutFilter, check_step, format_rollouts, select_rollouts
@@ -179,6 +185,13 @@ def rollouts(
         records = select_rollouts(run, rollout_filter, best=best, worst=worst, limit=limit)
         if step is not None and not records:
             check_step(run, step)
+        if git:
+            from grupo.cli.build_recipe import parse_option
+            from grupo.report.git_history import write_git_history
+
+            folder = parse_option(parse_path, "git", git)
+            count = write_git_history(run, folder, records)
+            return print_line(f"{count} commits are in {git}")
         shown = None if as_json else format_rollouts(records)
     print_line(json.dumps(records)) if as_json else out.print(shown)
 

@@ -7,6 +7,21 @@ from grupo.core.component import component
 from grupo.core.ranges import Finite, NonEmptyString, PositiveInt
 from grupo.core.types import Rollout
 
+MAX_REPLAYS = 32_768  # rollouts that a history keeps over all tasks
+
+
+def rollout_id(step: int, place: int) -> str:
+    """Identifies a rollout among all rollouts of a run.
+
+    Args:
+        step: The step that generated it, from 1.
+        place: Its place among the rollouts of the step in `rollouts.jsonl`, from 0.
+
+    >>> rollout_id(3, 0)
+    '3.0'
+    """
+    return f"{step}.{place}"
+
 
 class KeepRule(Protocol):
     """Chooses the rollouts of a task that later steps read in `task.replays`: a component.

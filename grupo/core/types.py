@@ -162,6 +162,8 @@ class Rollout:
             strategy rejected.
         notes: Texts that the turn strategy wrote for its later turns, such as the thoughts of
             `RecalledThoughts`. Neither the environment nor a loss reads them.
+        id: Of a rollout that the history keeps: the `rollout_id` of the attempt; else "".
+        parents: The `id` of each earlier rollout that the prompt shows, in the prompt's order.
     """
 
     turns: tuple[tuple[Observation, Response], ...] = ()
@@ -176,6 +178,8 @@ class Rollout:
     unfinished: bool = False
     rejected: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+    id: str = ""
+    parents: tuple[str, ...] = ()
 
     @property
     def text(self) -> str:

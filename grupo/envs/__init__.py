@@ -16,6 +16,8 @@ from grupo.envs.on_failure import (
     raise_error,
 )
 from grupo.envs.printed_number import PrintedNumber
+from grupo.envs.printed_value import PrintedValue
+from grupo.envs.problems import PointsInSquare
 from grupo.envs.reward_term import RewardTerm
 from grupo.envs.single_turn import SingleTurn
 from grupo.envs.unscored import Unscored
@@ -28,7 +30,9 @@ __all__ = [
     "GameEnv",
     "MultiTurn",
     "MultiplayerEnv",
+    "PointsInSquare",
     "PrintedNumber",
+    "PrintedValue",
     "RewardError",
     "RewardTerm",
     "SingleTurn",

@@ -1,12 +1,14 @@
 """Readers of a run's folder: they work while the run is written and after it was interrupted."""
 
 import math
+from collections import Counter
 from collections.abc import Generator, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from grupo.core.kept_rollouts import rollout_id
 from grupo.storage import strict_json
 from grupo.util.errors import ConfigError
 from grupo.util.json_text import read_limited
@@ -26,7 +28,7 @@ ROLLOUT_FIELDS = frozenset(
     {"step", "task", "prompt", "text", "reward", "reward_terms", "error"}
 ) | {*("advantage", "length", "truncated")}
 
-_TYPES = {"task": str, "text": str, "error": str, "reward_terms": Mapping}
+_TYPES = {"step": int, "task": str, "text": str, "error": str, "reward_terms": Mapping}
 
 
 @dataclass(frozen=True)
@@ -132,6 +134,25 @@ def read_rollouts(folder: Path) -> Iterator[Record]:
                         f"{path}, line {number}: {name}: {line[name]!r:.80} is of another type."
                     )
             yield line
+
+
+def read_numbered_rollouts(folder: Path) -> Iterator[Record]:
+    """Yield the records of `rollouts.jsonl` with their `id` and their `parents`.
+
+    The `id` has the step and the place of the record in the step. `parents` has the `id` of each
+    rollout that the prompt showed.
+
+    Raises:
+        ConfigError: As `read_rollouts`, or `parents` is no list of texts.
+    """
+    places: Counter[int] = Counter()
+    for rollout in read_rollouts(folder):
+        step = rollout["step"]
+        parents = rollout.get("parents", [])
+        if not (isinstance(parents, list) and all(isinstance(x, str) for x in parents)):
+            raise ConfigError(f"{folder / ROLLOUTS_FILE}: parents: {parents!r:.80} is no list.")
+        yield {**rollout, "id": rollout_id(step, places[step]), "parents": parents}
+        places[step] += 1
 
 
 def read_metrics(folder: Path) -> tuple[Mapping[str, float], ...]:

@@ -14,7 +14,7 @@ from rich.panel import Panel
 from rich.text import Text
 
 from grupo.report.escape import literal, literal_line
-from grupo.report.read_run import Record, read_rollouts
+from grupo.report.read_run import Record, read_numbered_rollouts, read_rollouts
 from grupo.report.step_line import format_number
 from grupo.storage.media_files import file_name, is_reference
 from grupo.util.errors import ConfigError
@@ -59,7 +59,7 @@ def select_rollouts(
     worst: int | None = None,
     limit: int = 10,
 ) -> list[Record]:
-    """Rollouts of a run as records of its journal; a missing reward is "NaN".
+    """Rollouts of a run as records of its journal, with `id`; a missing reward is "NaN".
 
     Args:
         run_folder: the folder of the run.
@@ -73,7 +73,7 @@ def select_rollouts(
     """
 
     def matching() -> Iterator[Record]:
-        return filter(rollout_filter, read_rollouts(run_folder))
+        return filter(rollout_filter, read_numbered_rollouts(run_folder))
 
     if best is None and worst is None:
         return list(deque(matching(), maxlen=limit))

@@ -5,7 +5,8 @@ state of the statistic. The history stores the states and not the groups. The me
 therefore does not grow with the number of its groups. The history also keeps:
 
 - replays: rollouts that the sampler reads when their task is drawn again (`Task.replays`). They are
-  not the rollouts of the replay buffer, which the update trains on;
+  not the rollouts of the replay buffer, which the update trains on. At most `MAX_REPLAYS` are kept
+  over all tasks;
 - unfinished rollouts, until a later step draws their task again and continues them;
 - demonstrations: correct answers of the policy, which samplers show in prompts of similar tasks.
 """
@@ -19,7 +20,7 @@ from torch import Tensor
 
 from grupo.core.batch import TaskHistory
 from grupo.core.controllers import GROUP_REWARD_METRIC
-from grupo.core.kept_rollouts import KeepRule
+from grupo.core.kept_rollouts import MAX_REPLAYS, KeepRule, rollout_id
 from grupo.core.task_statistic import ScoredGroup, TaskStatistic
 from grupo.core.types import Group, Rollout, Task
 from grupo.rollouts.demonstration_buffer import DemonstrationBuffer
@@ -27,7 +28,6 @@ from grupo.rollouts.statistic_store import StatisticStore
 from grupo.storage import rollout_json
 
 MAX_GROUP_REWARDS = 8192  # number of mean rewards of groups that are kept for controllers
-MAX_REPLAY_TASKS = 4096  # number of tasks with replays; the task drawn longest ago is removed
 NO_INDEX = -1  # `Rollout.index` of a rollout of an earlier step: each step numbers its own rollouts
 
 
@@ -144,7 +144,9 @@ class History:
             keep_demonstrations: Whether correct answers of the policy are kept.
         """
         self.num_steps = step + 1
+        place = 0  # of the group's first rollout among all rollouts of the step
         for group in groups:
+            first_place, place = place, place + len(group.rollouts)
             self._keep_unfinished(group)
             complete = _complete_rollouts(group)
             if not complete:
@@ -153,9 +155,10 @@ class History:
             self.statistics_by_task.append(group.task.key, scored_group)
             self.statistics_by_source.append(group.task.source, scored_group)
             if replay_rules:
-                self._keep_replays(group.task, complete, replay_rules)
+                self._keep_replays(_with_ids(group, step, first_place), replay_rules)
             if keep_demonstrations:
                 self.demonstrations.add(group.task, complete)
+        self._remove_oldest_replays()
 
     def _keep_unfinished(self, group: Group) -> None:
         key = group.task.key
@@ -166,17 +169,24 @@ class History:
             earlier_rollouts = self.unfinished_rollouts.get(key, ())
             self.unfinished_rollouts[key] = (*earlier_rollouts, *new_rollouts)
 
-    def _keep_replays(
-        self, task: Task, new_rollouts: Sequence[Rollout], rules: Sequence[KeepRule]
-    ) -> None:
-        rollouts = (*self.replay_rollouts.pop(task.key, ()), *new_rollouts)
+    def _keep_replays(self, group: Group, rules: Sequence[KeepRule]) -> None:
+        key = group.task.key
+        rollouts = (*self.replay_rollouts.pop(key, ()), *_complete_rollouts(group))
         indices = sorted({i for rule in rules for i in rule(rollouts)})
-        if not indices:
-            return
-        kept = (rollouts[i] for i in indices)
-        self.replay_rollouts[task.key] = tuple(replace(rollout, index=NO_INDEX) for rollout in kept)
-        if len(self.replay_rollouts) > MAX_REPLAY_TASKS:
-            del self.replay_rollouts[next(iter(self.replay_rollouts))]
+        if indices:
+            kept = (rollouts[i] for i in indices)
+            self.replay_rollouts[key] = tuple(replace(rollout, index=NO_INDEX) for rollout in kept)
+
+    def _remove_oldest_replays(self) -> None:
+        """Remove the replays of the tasks that were drawn longest ago, down to `MAX_REPLAYS`.
+
+        The task that was drawn last keeps its replays.
+        """
+        num_replays = sum(map(len, self.replay_rollouts.values()))
+        for key in list(self.replay_rollouts)[:-1]:
+            if num_replays <= MAX_REPLAYS:
+                return
+            num_replays -= len(self.replay_rollouts.pop(key))
 
     def append_metrics(self, metrics: Mapping[str, float]) -> None:
         """Append the value of each metric in a step."""
@@ -257,6 +267,20 @@ def _rollouts_to_data(by_task: Mapping[str, Sequence[Rollout]]) -> dict[str, Any
 
 def _rollouts_from_data(data: Mapping[str, Any]) -> dict[str, tuple[Rollout, ...]]:
     return {key: tuple(map(rollout_json.from_data, rollouts)) for key, rollouts in data.items()}
+
+
+def _with_ids(group: Group, step: int, first_place: int) -> Group:
+    """The group whose rollouts have their `id`.
+
+    Args:
+        group: A group of a step.
+        step: Index of the step, from 0.
+        first_place: Place of the group's first rollout among those of the step, from 0.
+    """
+    return group.with_rollouts(
+        replace(rollout, id=rollout_id(step + 1, place))
+        for place, rollout in enumerate(group.rollouts, first_place)
+    )
 
 
 def _complete_rollouts(group: Group) -> list[Rollout]:

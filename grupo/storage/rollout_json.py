@@ -6,7 +6,8 @@ from typing import Any
 
 from grupo.core.types import Observation, Response, Rollout, Seat
 
-STRATEGY_TEXTS = ("rejected", "notes")  # left out where they are empty, as of most strategies
+TUPLES_OF_TEXTS = ("rejected", "notes", "parents")
+OFTEN_EMPTY = ("id", *TUPLES_OF_TEXTS)  # left out where they are empty
 
 
 def to_data(rollout: Rollout) -> dict[str, Any]:
@@ -14,7 +15,7 @@ def to_data(rollout: Rollout) -> dict[str, Any]:
     turns = [[observation, vars(response)] for observation, response in rollout.turns]
     seat = asdict(rollout.seat) if rollout.seat else None
     data = {**vars(rollout), "turns": turns, "seat": seat}
-    for name in STRATEGY_TEXTS:
+    for name in OFTEN_EMPTY:
         if not data[name]:
             del data[name]
     return data
@@ -25,7 +26,7 @@ def from_data(data: Mapping[str, Any]) -> Rollout:
     values: dict[str, Any] = {**data}
     values["turns"] = tuple((as_observation(text), _response(x)) for text, x in data["turns"])
     values["step_values"] = {name: tuple(x) for name, x in data["step_values"].items()}
-    values |= {name: tuple(data.get(name, ())) for name in STRATEGY_TEXTS}
+    values |= {name: tuple(data.get(name, ())) for name in TUPLES_OF_TEXTS}
     values["seat"] = Seat(**data["seat"]) if data["seat"] else None
     return Rollout(**values)
 

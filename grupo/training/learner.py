@@ -184,6 +184,7 @@ class Learner:
         self.state.record_step(
             collected.sampled_groups, step_metrics, recipe.method, early_stopping_kl
         )
+        step_metrics |= self.state.archive_metrics(recipe.method)
         kill_point("step/recorded")
         return TrainStepResult(collected, batch, step_metrics, signals, tuple(self.step_messages))
 
@@ -238,7 +239,8 @@ class Learner:
         recipe = self.recipe_of_step(state.step)
         rates = (recipe.learning_rate, recipe.aux_head_learning_rate)
         unresolved = (recipe.method, recipe.stale_correction, *rates)
-        progress = recipe.progress(state.step, state.generated_tokens, state.training_seconds)
+        used = (state.generated_tokens, state.training_seconds, state.executions)
+        progress = recipe.progress(state.step, *used)
         resolved = resolve_schedules(unresolved, progress, state.history.metrics)
         resolved_method, stale_correction, *rates = resolved
         if recipe.max_staleness:

@@ -17,6 +17,8 @@ from grupo.rollouts.eval_scores import (
 from grupo.storage.checkpoint import Checkpoint
 from grupo.util.errors import ConfigError
 
+EXECUTIONS_METRIC = "usage/executions"  # which `ProgramReward` counts
+
 
 @dataclass(frozen=True)
 class StopInputs:
@@ -30,6 +32,7 @@ class StopInputs:
             seconds of its first execution, so that a resume does not change the end of the run.
         early_stopping_kl: The metric `EarlyStopping.kl_metric` of the last step, in nats per token;
             NaN if it was not measured.
+        executions: Number of programs of answers that rewards have executed in training.
     """
 
     step: int
@@ -37,12 +40,15 @@ class StopInputs:
     generated_tokens: int
     training_seconds: float
     early_stopping_kl: float
+    executions: float = 0.0
 
     @classmethod
     def of_checkpoint(cls, checkpoint: Checkpoint) -> "StopInputs":
         """The numbers of a run when a checkpoint was saved."""
         names = ("eval_scores", "generated_tokens", "training_seconds", "kl")
-        return cls(checkpoint.step, *(checkpoint.data[name] for name in names))
+        executions = checkpoint.data["metric_totals"].get(EXECUTIONS_METRIC, 0.0)
+        values = (checkpoint.data[name] for name in names)
+        return cls(checkpoint.step, *values, executions=executions)
 
 
 def stop_reason(recipe: Recipe, inputs: StopInputs) -> str:
@@ -69,6 +75,7 @@ def _early_reasons(limits: EarlyStopping, inputs: StopInputs) -> Iterator[str]:
     amounts = (
         ("max_tokens", inputs.generated_tokens, limits.max_tokens, "tokens were generated"),
         ("max_seconds", inputs.training_seconds, limits.max_seconds, "seconds were trained"),
+        ("max_executions", inputs.executions, limits.max_executions, "programs were executed"),
     )
     for field, used, limit, words in amounts:
         if limit and used >= limit:

@@ -74,6 +74,16 @@ def test_rollouts_are_written_to_parquet(grupo, home, tmp_path):
     ]
 
 
+def test_rollouts_are_written_to_git(grupo, home, tmp_path):
+    folder = tmp_path / "git"
+    command = ["rollouts", "run", "--best", "2", "--git", str(folder)]
+    assert grupo(*command) == (0, f"2 commits are in {folder}\n", "")
+    best = json.loads(grupo("rollouts", "run", "--best", "1", "--json")[1])[0]
+    assert (folder / "attempt.txt").read_text() == best["text"]
+    code, _, err = grupo(*command, "--parquet", "a.parquet")
+    assert (code, err) == (2, "grupo: git: Allowed: one of --parquet and --git.\n")
+
+
 def test_doctor_prints_findings_as_text_and_as_json(grupo):
     findings = json.loads(grupo("doctor", "run", "--json")[1])
     assert {"name", "severity", "details", "causes", "suggestions"} <= set(findings[0])

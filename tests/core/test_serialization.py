@@ -23,6 +23,7 @@ from grupo.core.extract_answer import final_answer
 from grupo.core.field_types import is_describable, matches_type
 from grupo.core.schedules import Linear
 from grupo.core.serialization import from_data, to_data
+from grupo.envs import PointsInSquare
 from grupo.envs.games import FrozenLake
 from grupo.envs.random_opponent import RandomOpponent
 from grupo.envs.tools import Python
@@ -90,6 +91,7 @@ VALUES: Mapping[str, Any] = {
     "address": "http://localhost:8000",
     "pattern": "(a)",
     "policy": CausalLM("model"),
+    "problem": PointsInSquare(2),
     "env": RECIPE.env,
     "rewards": RECIPE.env.rewards,
     "env_factory": FrozenLake(),
@@ -100,6 +102,7 @@ VALUES: Mapping[str, Any] = {
     "off_context_loss": Clip(),
     "within": Center(),
     "model": ChatEndpoint("judge"),
+    "low": 1.0,
     "high": 2.0,
     "prompt": "{completion}",
     "parse": YesNo("Right:"),

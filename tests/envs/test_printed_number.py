@@ -1,20 +1,16 @@
 """Programs scored by the number that they print: tolerances, failures, and production plans."""
 
 import asyncio
-from contextlib import contextmanager
-from dataclasses import replace
 
 import pytest
 
-from grupo.core.component import component
 from grupo.core.types import Response, Rollout, Task
 from grupo.envs import PrintedNumber, RewardTerm, SingleTurn
 from grupo.envs.printed_number import is_close
 from grupo.envs.tools import Sandbox
-from grupo.envs.tools.backends.program import host_python, python_command
-from grupo.envs.tools.backends.protocol import Launch
 from grupo.tasks import ProductionPlans
 from grupo.util.errors import ConfigError
+from tests.helpers.plain_process import sandbox_or_plain_process
 
 SANDBOX = Sandbox(time_limit=5.0)
 WITH_SOLVER = Sandbox(time_limit=20.0, memory_mib=1024, packages=("numpy", "scipy"))
@@ -49,28 +45,9 @@ print(-result.fun)
 """
 
 
-@component
-class PlainProcess:
-    """Runs the programs of this file, which are trusted, where no sandbox works."""
-
-    def check_machine(self):
-        pass
-
-    @contextmanager
-    def launch(self, limits, packages=()):
-        yield Launch(python_command(host_python(), limits, packages))
-
-    def unavailable_limits(self):
-        return ()
-
-
 @pytest.fixture(scope="module")
 def sandbox():
-    try:
-        SANDBOX.check()
-    except ConfigError:
-        return replace(SANDBOX, backend=PlainProcess())
-    return SANDBOX
+    return sandbox_or_plain_process(SANDBOX)
 
 
 def scores(sandbox, task, *programs):

@@ -21,6 +21,7 @@ from grupo.rollouts.samplers import (
     EarlyExits,
     EarlyPruning,
     EntropyBranching,
+    Evolved,
     FirstTurnTree,
     ForcedRethinking,
     GroupPart,
@@ -183,6 +184,7 @@ PLAIN: Mapping[str, Sampler] = {
     "EarlyExits": EarlyExits(2, ",", STOP),
     "EarlyPruning": EarlyPruning(4, 0.5, 3, 4, 1, BetaBins((BetaBin(1.0, 2.0),))),
     "EntropyBranching": EntropyBranching(4, 2, branch_prob=0.9),
+    "Evolved": Evolved(GroupSampler(2)),
     "FirstTurnTree": FirstTurnTree(2, 2),
     "ForcedRethinking": ForcedRethinking(
         GroupSampler(4, until_stop), RandomTrigger(((",", 1.0),), "", ""), chance=1.0

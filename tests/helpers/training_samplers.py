@@ -7,6 +7,7 @@ from typing import Any
 from grupo.algo.advantages.budget_relative import BudgetRelativeAdvantage
 from grupo.algo.minibatches import Updates
 from grupo.core.controllers import Quantile
+from grupo.core.elites import Axis
 from grupo.core.schedules import Switch
 from grupo.envs import MultiTurn, RewardTerm
 from grupo.methods.arrol import arrol
@@ -23,6 +24,7 @@ from grupo.rollouts.samplers import (
     AnytimeBudgets,
     EarlyExits,
     EntropyBranching,
+    Evolved,
     FirstTurnTree,
     GroupPart,
     GroupSampler,
@@ -129,6 +131,19 @@ SAMPLED: Mapping[str, Mapping[str, Any]] = {
     },
     "reflected": {
         "method": r3(6, 4).replace(sampler=WithReflection(GroupSampler(4), 0.9, "!", "?")),
+        "env": env_with_reward(coarse),
+        "tasks": FromFunction(few_tasks),
+    },
+    "evolved": {
+        "method": METHOD.replace(
+            sampler=Evolved(
+                GroupSampler(4),
+                cells=(Axis("part", 0.0, 1.0, 3),),
+                score_text="",
+                parent_text="!",
+                instruction="?",
+            )
+        ),
         "env": env_with_reward(coarse),
         "tasks": FromFunction(few_tasks),
     },

@@ -71,7 +71,9 @@ def test_filter_requires_every_condition(write_run, rollout_filter, texts):
 
 
 def test_selected_rollouts_are_journal_records(write_run):
-    assert select_rollouts(write_run(JOURNAL)) == JOURNAL
+    ids = ("0.0", "0.1", "1.0", "1.1", "2.0")
+    expected = [{**r, "id": x, "parents": []} for r, x in zip(JOURNAL, ids, strict=True)]
+    assert select_rollouts(write_run(JOURNAL)) == expected
     json.dumps(select_rollouts(write_run(JOURNAL)), allow_nan=False)
 
 

@@ -46,11 +46,11 @@ def test_a_replay_keeps_its_seat_and_loses_its_position_in_the_earlier_step():
     history.append_groups(0, [Group(SUM, (rollout,))], replay_rules=[BestAndWorst(1)])
     stored = History.from_data(history.to_data(), history.tensors())
     (replay,) = stored.with_replays(SUM).replays
-    assert replay == replace(rollout, index=-1)
+    assert replay == replace(rollout, index=-1, id="1.0")  # the first of step 1
 
 
 def test_replays_of_the_least_recently_drawn_task_are_dropped_first(monkeypatch):
-    monkeypatch.setattr("grupo.rollouts.history.MAX_REPLAY_TASKS", 2)
+    monkeypatch.setattr("grupo.rollouts.history.MAX_REPLAYS", 2)
     history, tasks = empty_history(), [Task(name, "") for name in "abc"]
     for step, task in enumerate([*tasks[:2], tasks[0], tasks[2]]):
         history.append_groups(
@@ -58,6 +58,14 @@ def test_replays_of_the_least_recently_drawn_task_are_dropped_first(monkeypatch)
         )
     assert list(history.replay_rollouts) == ["a", "c"]
     assert set(history.statistics_by_task) == {"a", "b", "c"}  # their rewards are kept
+
+
+def test_all_replays_of_the_task_drawn_last_are_kept(monkeypatch):
+    monkeypatch.setattr("grupo.rollouts.history.MAX_REPLAYS", 2)
+    history = History()
+    history.append_groups(0, [Group(RIDDLE, (Rollout(reward=1.0),))], [BestAndWorst(1)])
+    history.append_groups(1, numbered_group(0.0, 0.1, 0.2), [BestAndWorst(2)])
+    assert {key: len(kept) for key, kept in history.replay_rollouts.items()} == {SUM.key: 3}
 
 
 def test_replay_rollouts_are_restored_completely():
@@ -68,7 +76,7 @@ def test_replay_rollouts_are_restored_completely():
     history.append_groups(4, [Group(SUM, (rollout,))], replay_rules=[BestAndWorst(2)])
     back = restored(history)
     assert back == history == history.copy()
-    assert (back.num_steps, back.with_replays(SUM).replays) == (5, (rollout,))
+    assert (back.num_steps, back.with_replays(SUM).replays) == (5, (replace(rollout, id="5.0"),))
 
 
 def cut(text: str) -> Rollout:

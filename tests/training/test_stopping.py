@@ -92,6 +92,16 @@ def test_a_run_continues_with_a_kl_at_its_limit_or_not_measured():
     assert reason(EarlyStopping(max_kl=0.5), early_stopping_kl=math.inf)
 
 
+def test_a_run_ends_when_its_budget_of_executions_is_used():
+    limit = EarlyStopping(max_executions=100)
+    assert reason(limit, executions=99.0) == ""
+    expected = "100 programs were executed, early_stopping.max_executions is 100"
+    assert reason(limit, executions=100.0) == expected
+    limited = RECIPE.replace(early_stopping=limit)
+    assert limited.progress(0, 0, 0.0, 80) == 0.8
+    assert RECIPE.progress(0, 0, 0.0, 80) == 0.5 / RECIPE.max_steps
+
+
 def test_the_kl_of_a_step_is_that_of_its_metric():
     limits = EarlyStopping(max_kl=0.5, kl_metric="update/kl_old")
     assert kl_for_early_stopping(limits, {"loss": 1.0, "update/kl_old": 0.25}) == 0.25

@@ -26,6 +26,7 @@ from grupo.rollouts.samplers.distilled import (
 )
 from grupo.rollouts.samplers.early_exit import EarlyExits
 from grupo.rollouts.samplers.entropy_branching import EntropyBranching
+from grupo.rollouts.samplers.evolved import Evolved
 from grupo.rollouts.samplers.explanations import Explanations, RecitedExplanation
 from grupo.rollouts.samplers.greedy_baseline import WithGreedyBaseline
 from grupo.rollouts.samplers.hint_columns import (
@@ -92,6 +93,7 @@ __all__ = [
     "EarlyExits",
     "EarlyPruning",
     "EntropyBranching",
+    "Evolved",
     "Explanations",
     "FirstTurnTree",
     "FixedGroupSize",

@@ -8,6 +8,7 @@ from torch import Tensor
 from torch.optim import Optimizer
 
 from grupo.core.controllers import GROUP_REWARD_METRIC, controller_values
+from grupo.core.elites import archive_metrics
 from grupo.core.types import Group, Task
 from grupo.method import Method
 from grupo.models.aux_heads import head_parameters
@@ -22,7 +23,7 @@ from grupo.storage.segments import Segments
 from grupo.training.collect.async_rollouts import AsyncRolloutQueue
 from grupo.training.collect.unfinished_groups import GroupInProgress
 from grupo.training.resume.step_durations import StepDurations, UnrecordedDurations
-from grupo.training.stopping import StopInputs
+from grupo.training.stopping import EXECUTIONS_METRIC, StopInputs
 
 # the name of each optimizer is also the name of its file in a checkpoint
 POLICY_OPTIMIZER = "optimizer"
@@ -175,7 +176,18 @@ class State:
             self.generated_tokens,
             self.training_seconds,
             self.early_stopping_kl,
+            self.executions,
         )
+
+    def archive_metrics(self, method: Method) -> dict[str, float]:
+        """Coverage, QD score and best reward of the archives that the method's rules keep."""
+        replays = self.history.replay_rollouts.values()
+        return archive_metrics(method.requires.replay_rules, replays)
+
+    @property
+    def executions(self) -> float:
+        """Number of programs of answers that rewards have executed in training."""
+        return self.metric_totals.get(EXECUTIONS_METRIC, 0.0)
 
     def finish(self, reason: str) -> None:
         """Record that the run has ended, and the reason."""

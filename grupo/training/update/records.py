@@ -192,7 +192,8 @@ def rollout_records(
 
     `advantage` is the mean over the rollout's actions; null for a rollout that is not trained on.
     `turns` has the text of the policy in each turn and the observation before it. It is empty if
-    the prompt is the only observation.
+    the prompt is the only observation. `parents` has the `rollout_id` of each earlier rollout that
+    the prompt shows, and is absent if there is none.
 
     Args:
         step: Number of the step, from 1.
@@ -217,6 +218,7 @@ def rollout_records(
             "length": rollout.length,
             "truncated": rollout.truncated,
             "error": rollout.error,
+            **({"parents": list(rollout.parents)} if rollout.parents else {}),
         }
         for group in sampled_groups
         for rollout in group.rollouts
