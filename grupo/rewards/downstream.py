@@ -93,8 +93,8 @@ PAPER = Paper(
         " release keeps the phrases that TextRank finds and the summary has.",
     ),
     shown=(
-        "tests/rewards/test_downstream.py"
+        "tests/rewards/judges/test_downstream.py"
         "::test_a_policy_learns_the_hints_with_which_the_model_is_right",
-        "tests/rewards/test_downstream.py::test_training_leaves_the_model_that_answers_as_it_is",
+        "tests/rewards/judges/test_downstream.py::test_training_leaves_the_model_that_answers_as_it_is",
     ),
 )
