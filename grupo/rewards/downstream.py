@@ -76,8 +76,8 @@ PAPER = Paper(
         "flan-t5_nlpo_on_supervised-cnndm_4000.yml and sft4lms/Summarization/data_loader.py",
     ),
     missing=(
-        "A run: `recipes/real/hinted_summaries.py` has both stages and the table, and no arm of it"
-        " was trained; the order learned hints > supervised hints > none is not shown.",
+        "A comparison: `recipes/real/hinted_summaries.py` has both stages, of which two steps each"
+        " were tried; the order learned hints > supervised hints > none is not shown.",
         "NLPO: its mask of the likeliest tokens (top-p of 0.9) from a policy that lags behind.",
         "The critic of PPO and its value loss.",
         "Step rewards of single keywords (`step_reward_coef`), dialogue acts and triggers of chains"
