@@ -76,8 +76,8 @@ PAPER = Paper(
         "flan-t5_nlpo_on_supervised-cnndm_4000.yml and sft4lms/Summarization/data_loader.py",
     ),
     missing=(
-        "A run: `recipes/real/hinted_summaries.py` has both stages and the table, and no arm of it"
-        " was trained; the order learned hints > supervised hints > none is not shown.",
+        "A comparison: `recipes/real/hinted_summaries.py` has both stages, of which two steps each"
+        " were tried; the order learned hints > supervised hints > none is not shown.",
         "NLPO: its mask of the likeliest tokens (top-p of 0.9) from a policy that lags behind.",
         "The critic of PPO and its value loss.",
         "Step rewards of single keywords (`step_reward_coef`), dialogue acts and triggers of chains"
@@ -93,8 +93,8 @@ PAPER = Paper(
         " release keeps the phrases that TextRank finds and the summary has.",
     ),
     shown=(
-        "tests/rewards/test_downstream.py"
+        "tests/rewards/judges/test_downstream.py"
         "::test_a_policy_learns_the_hints_with_which_the_model_is_right",
-        "tests/rewards/test_downstream.py::test_training_leaves_the_model_that_answers_as_it_is",
+        "tests/rewards/judges/test_downstream.py::test_training_leaves_the_model_that_answers_as_it_is",
     ),
 )

@@ -17,6 +17,7 @@ from grupo.rollouts.samplers import GroupSampler
 from grupo.tasks import InMemoryTasks
 from grupo.util.errors import ConfigError
 from tests.helpers import letter_envs, tiny_lm
+from tests.helpers.fake_judge import closes, fails, hangs, returns, says
 from tests.helpers.judged import TASK, ScriptedModel, failing, results, terms
 
 PROMPT = "{prompt} Hint: {completion}"
@@ -61,6 +62,24 @@ def test_a_model_that_does_not_reply_fails_its_rollout_alone_and_a_cut_answer_is
     assert (second.reward, third.reward) == (1.0, 0.0)
     (only,) = results(downstream(failing, "{completion}"), "a")
     assert "no reply to 'a'" in only.error
+
+
+def test_a_model_behind_an_address_gives_the_answer(fake):
+    fake.script = [says("4")]
+    reward = Downstream(fake.endpoint(), PROMPT, ExactMatch())
+    (result,) = results(reward, "add")
+    assert result.reward == 1.0
+    assert fake.prompts == ["2 + 2 = Hint: add"]
+
+
+@pytest.mark.parametrize(
+    "behaviour", [fails(400), fails(503), hangs, closes, returns("junk"), returns({"choices": []})]
+)
+def test_a_server_that_refuses_hangs_or_returns_junk_fails_the_rollout(fake, behaviour):
+    fake.script = [behaviour]
+    endpoint = fake.endpoint(time_limit=0.2, retries=0)
+    (result,) = results(Downstream(endpoint, PROMPT, ExactMatch()), "add")
+    assert f"the judge 'judge' at {fake.url}: " in result.error
 
 
 @pytest.mark.parametrize(
