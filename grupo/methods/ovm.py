@@ -37,6 +37,7 @@ PAPER = Paper(
     source=Source("code", "FreedomIntelligence/OVM, utils/verifier_models.py: Verifier"),
     plan="a pass over the answers, one update per batch (paper: one epoch at a rate of 1e-5)",
     missing=(
+        "A trained language model: no run shows calibrated values or a better choice.",
         "GSM8K, and the comparison with a vote at equal tokens.",
         "A gain and an offset of the hidden states, dropout of 0.2 before the head, and its start"
         " as the mean of the output embeddings.",

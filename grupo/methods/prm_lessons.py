@@ -45,6 +45,7 @@ PAPER = Paper(
     missing=(
         "The labels: 8 completions of each step, and a judge of 72 billion parameters. Both are"
         " columns of the rows here; PrefixValue and Judge measure such values.",
+        "A trained language model: no run compares the F1 with and without the judge.",
         "A model of 7 billion parameters, and ProcessBench.",
     ),
     deviations=(
