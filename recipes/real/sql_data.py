@@ -44,12 +44,12 @@ def text(value: str) -> str:
 def value_of_a_row(table: Any, rows: Sequence[Any], rng: Random) -> Question:
     """Another column of the row that has a value."""
     key, other = rng.sample(range(len(table.columns)), 2)
-    known, asked = table.columns[key], table.columns[other]
+    known, target = table.columns[key], table.columns[other]
     value = rng.choice(rows)[key]
     shown = text(value) if known.type == "TEXT" else str(value)
     return (
-        f"What is the {asked.phrase} of the {table.singular} with the {known.phrase} {value}?",
-        f"SELECT {asked.name} FROM {table.name} WHERE {known.name} = {shown}",
+        f"What is the {target.phrase} of the {table.singular} with the {known.phrase} {value}?",
+        f"SELECT {target.name} FROM {table.name} WHERE {known.name} = {shown}",
     )
 
 
@@ -67,17 +67,17 @@ def count_of_rows(table: Any, rows: Sequence[Any], rng: Random) -> Question:
 def rows_beyond_a_number(table: Any, rows: Sequence[Any], rng: Random) -> Question:
     """A column of the rows whose number is above or below one; with no number, of all rows."""
     numbers = [i for i, column in enumerate(table.columns) if column.type == "INTEGER"]
-    asked = table.columns[rng.choice([i for i in range(len(table.columns)) if i not in numbers])]
+    target = table.columns[rng.choice([i for i in range(len(table.columns)) if i not in numbers])]
     if not numbers:
         return (
-            f"List the {asked.phrase} of all {table.plural}.",
-            f"SELECT {asked.name} FROM {table.name}",
+            f"List the {target.phrase} of all {table.plural}.",
+            f"SELECT {target.name} FROM {table.name}",
         )
     column, limit = table.columns[numbers[0]], rng.choice(rows)[numbers[0]]
     word, sign = rng.choice((("above", ">"), ("below", "<")))
     return (
-        f"List the {asked.phrase} of all {table.plural} with a {column.phrase} {word} {limit}.",
-        f"SELECT {asked.name} FROM {table.name} WHERE {column.name} {sign} {limit}",
+        f"List the {target.phrase} of all {table.plural} with a {column.phrase} {word} {limit}.",
+        f"SELECT {target.name} FROM {table.name} WHERE {column.name} {sign} {limit}",
     )
 
 

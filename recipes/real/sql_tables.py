@@ -16,7 +16,7 @@ Row = tuple[Any, ...]
 
 
 @dataclass(frozen=True)
-class Column:
+class SourceColumn:
     """A column of a table.
 
     Args:
@@ -31,7 +31,7 @@ class Column:
 
 
 @dataclass(frozen=True)
-class Table:
+class SourceTable:
     """A table and the words in which questions are about it.
 
     Args:
@@ -45,7 +45,7 @@ class Table:
     name: str
     singular: str
     plural: str
-    columns: tuple[Column, ...]
+    columns: tuple[SourceColumn, ...]
     rows: Callable[[], Sequence[Row]]
 
     @property
@@ -137,76 +137,81 @@ def language_rows() -> Sequence[Row]:
     ]
 
 
-NUMBER = Column("number", "number", "INTEGER")
-PACKAGE = Table(
+NUMBER = SourceColumn("number", "number", "INTEGER")
+PACKAGE = SourceTable(
     "package",
     "package",
     "packages",
     (
-        Column("name", "name"),
-        Column("section", "section"),
-        Column("priority", "priority"),
-        Column("size", "size", "INTEGER"),
+        SourceColumn("name", "name"),
+        SourceColumn("section", "section"),
+        SourceColumn("priority", "priority"),
+        SourceColumn("size", "size", "INTEGER"),
     ),
     package_rows,
 )
-COUNTRY = Table(
+COUNTRY = SourceTable(
     "country",
     "country",
     "countries",
-    (Column("name", "name"), Column("code", "code"), Column("long_code", "long code"), NUMBER),
+    (
+        SourceColumn("name", "name"),
+        SourceColumn("code", "code"),
+        SourceColumn("long_code", "long code"),
+        NUMBER,
+    ),
     country_rows,
 )
-REGION = Table(
+REGION = SourceTable(
     "region",
     "region",
     "regions",
     (
-        Column("name", "name"),
-        Column("code", "code"),
-        Column("type", "type"),
-        Column("country", "country"),
+        SourceColumn("name", "name"),
+        SourceColumn("code", "code"),
+        SourceColumn("type", "type"),
+        SourceColumn("country", "country"),
     ),
     region_rows,
 )
-CURRENCY = Table(
+CURRENCY = SourceTable(
     "currency",
     "currency",
     "currencies",
-    (Column("name", "name"), Column("code", "code"), NUMBER),
+    (SourceColumn("name", "name"), SourceColumn("code", "code"), NUMBER),
     currency_rows,
 )
-SCRIPT = Table(
+SCRIPT = SourceTable(
     "script",
     "script",
     "scripts",
-    (Column("name", "name"), Column("code", "code"), NUMBER),
+    (SourceColumn("name", "name"), SourceColumn("code", "code"), NUMBER),
     script_rows,
 )
-LANGUAGE = Table(
+LANGUAGE = SourceTable(
     "language",
     "language",
     "languages",
     (
-        Column("name", "name"),
-        Column("code", "code"),
-        Column("short_code", "short code"),
-        Column("type", "type"),
+        SourceColumn("name", "name"),
+        SourceColumn("code", "code"),
+        SourceColumn("short_code", "short code"),
+        SourceColumn("type", "type"),
     ),
     language_rows,
 )
-DEPENDENCY = Table(
+DEPENDENCY = SourceTable(
     "dependency",
     "dependency",
     "dependencies",
-    (Column("package", "package"), Column("needs", "needed package")),
+    (SourceColumn("package", "package"), SourceColumn("needs", "needed package")),
     dependency_rows,
 )
-MAINTAINER = Table(
+MAINTAINER = SourceTable(
     "maintainer",
     "maintainer",
     "maintainers",
-    (Column("package", "package"), Column("name", "name")),
+    (SourceColumn("package", "package"), SourceColumn("name", "name")),
     maintainer_rows,
 )
 TRAINED = (PACKAGE, COUNTRY, REGION, CURRENCY)
