@@ -44,7 +44,7 @@ OPTIONS = (
     Mistake(f"{RECIPE} --warmup-ratio 0.1", "--warmup-ratio", "of the run", '"Warmup(0.1, 1e-6)"'),
     Mistake(f"{RECIPE} --save-total-limit 3", "-limit", ANSWER, '"KeepCheckpoints(last=3)"'),
     Mistake(f"{RECIPE} --eval-every 5", "--eval-every", ANSWER, "--evaluation.every 5"),
-    Mistake(f"{RECIPE} --system-prompt hello", "--system-prompt", "in the rows", "system message"),
+    Mistake(f"{RECIPE} --system-prompt hello", "no such", "have none", "--policy.system-prompt"),
     Mistake(f"{RECIPE} --resume-from-checkpoint a", "-checkpoint", ANSWER[:2], "grupo resume RUN"),
     Mistake(f"{RECIPE} algorithm.adv_estimator=grpo", "adv_estimator", "verl's", "--method grpo"),
     Mistake(f"{RECIPE} --patience 3", "'patience'", "Allowed:", "'early_stopping.patience'"),
@@ -181,8 +181,8 @@ AFTER_TRAINING = (
     ),
     Mistake("report run --out page.pdf", "'page.pdf'", "ends in .html", "Allowed"),
     Mistake("report run --out no/page.html", "'no/page.html'", "does not exist", "Name another"),
-    Mistake("watch run --port 99999", "--port", "65535", "watch --help"),
-    Mistake("rollouts run --step 0", "--step", "greater than or equal to 1", "rollouts --help"),
+    Mistake("watch run --port 99999", "port: 99999", "65535", "Allowed"),
+    Mistake("rollouts run --step 0", "step: 0", "1 or more", "Allowed"),
 )
 COMMAND_LINE = (
     *(*COMMANDS, *OPTIONS, *REWARDS_AND_MODELS, *DATA, *METHODS),
