@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 from grupo.cli.build_recipe import RecipeArgs, check_verifier, parse_option, reward_terms
@@ -116,7 +117,7 @@ class EvalArgs:
                 progress=progress,
             )
 
-    @property
+    @cached_property
     def run_folder(self) -> Path:
         """The folder of the run; of a pipeline, that of its last run."""
         run, _ = split_arguments(self.arguments)

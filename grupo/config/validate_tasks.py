@@ -82,7 +82,7 @@ def _check_first_observation(policy: object, env: EnvSpec, tasks: Sequence[Task]
     try:
         policy.validate_tasks([replace(task, prompt=observation)])
     except ConfigError as error:
-        problem = "its first observation, with tools or a schema if it has any, is too long"
+        problem = "its first observation, with descriptions of tools or of a database, is too long"
         raise ConfigError(f"env: {problem}: {error}") from error
 
 
