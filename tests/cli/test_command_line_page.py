@@ -43,8 +43,8 @@ def small_quickstart(tmp_path, monkeypatch):
 
 def is_expected(line: str, arguments: list[str]) -> bool:
     """Whether a command may print the line: an estimate, a default, a warning, or a length."""
-    if arguments[:1] == ["ask"]:  # who answers, and the length of the answers
-        return line.startswith((arguments[1], "in all")) or "ended by" in line
+    if arguments[:1] == ["ask"]:  # who answers, the attempts, and the length of the answers
+        return line.startswith((arguments[1], "[attempt", "in all")) or "ended by" in line
     if "--strategy" in arguments:  # the yardstick
         return line.startswith("self-consistency counts answers of")
     if "--dry-run" not in arguments:
