@@ -4,6 +4,7 @@ from typing import Literal
 
 import numpy as np
 from jaxtyping import Float
+from scipy.special import expit
 
 # margin: differences between answers to one task have a meaning, sigmoid(s - s') is a probability
 # logit: sigmoid(s) is a probability; probability: s itself is one, once it is clipped to [0, 1]
@@ -19,4 +20,4 @@ def as_probability(output: HeadOutput, values: Values) -> Values:
     """
     if output == "probability":
         return values.clip(0.0, 1.0)
-    return 1 / (1 + np.exp(-values.clip(-500, 500)))
+    return expit(values)
