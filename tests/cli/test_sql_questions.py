@@ -43,8 +43,8 @@ def test_a_schema_that_leaves_no_room_to_answer_is_refused(grupo, folder):
     text = ", introduction='" + "{schema}" * 9 + "'"
     code, _, err = grupo(*arguments(folder, text), str(folder / "run"))
     assert code == EXIT_CONFIG_ERROR
-    assert "env: its first observation, with descriptions of tools or of a database, " in err
-    assert "is too long" in err
+    observation = "env: its first observation, with descriptions of tools or of a database"
+    assert f"{observation}, is too long" in err
     assert not (folder / "run").exists()
 
 
