@@ -5,6 +5,7 @@ from typing import Protocol
 
 from grupo.core.component import component
 from grupo.core.protocols import implemented_in
+from grupo.util.fenced_blocks import FENCE, fenced_blocks
 
 __all__ = [
     "AfterMarker",
@@ -13,6 +14,7 @@ __all__ = [
     "FirstInsideTag",
     "InsideTag",
     "InsideTagOrWhole",
+    "LastBlock",
     "answer_after_thoughts",
     "final_answer",
     "last_boxed",
@@ -74,6 +76,31 @@ class InsideTag:
         before, close_tag, _ = text.rpartition(f"</{self.tag}>")
         _, open_tag, answer = before.rpartition(f"<{self.tag}>")
         return answer.strip() if open_tag and close_tag else None
+
+
+@component
+class LastBlock:
+    r"""The content of the last fenced block of Markdown.
+
+    Args:
+        languages: Names that may follow the first fence, besides none; (): any name.
+
+    >>> LastBlock(("lp",))("So:\n```lp\nend\n```\n")
+    'end\n'
+    """
+
+    languages: tuple[str, ...] = ()
+
+    def __call__(self, text: str) -> str | None:
+        names = self.languages or _fence_names(text)
+        blocks = fenced_blocks(text, names)
+        return blocks[-1] if blocks else None
+
+
+def _fence_names(text: str) -> list[str]:
+    """Text after each fence of a text."""
+    lines = (line for line in text.split("\n") if line.startswith(FENCE))
+    return [line.removeprefix(FENCE).rstrip(" \t") for line in lines]
 
 
 @component

@@ -69,7 +69,7 @@ class InputCase:
     def passes(self, program: str, sandbox: Sandbox) -> bool:
         """True if the program prints the output."""
         code = WITH_INPUT.format(data=self.data.encode(), program=program)
-        return _stripped_lines(sandbox.run(code)) == _stripped_lines(self.output)
+        return stripped_lines(sandbox.run(code)) == stripped_lines(self.output)
 
 
 @dataclass(frozen=True)
@@ -183,5 +183,6 @@ def _same(value: Any, expected: Any) -> bool:
     return value == expected and isinstance(value, bool) == isinstance(expected, bool)
 
 
-def _stripped_lines(text: str) -> list[str]:
+def stripped_lines(text: str) -> list[str]:
+    """The lines of an output without the white space at their ends and at the end of the text."""
     return [line.rstrip() for line in text.rstrip().split("\n")]

@@ -5,6 +5,7 @@ from grupo.envs.tools.blocks import Block, BlockTools
 from grupo.envs.tools.keyword_search import KeywordSearch
 from grupo.envs.tools.mcp import McpServer
 from grupo.envs.tools.parsed_calls import ParsedCalls
+from grupo.envs.tools.program_sandbox import ProgramRun, ProgramSandbox
 from grupo.envs.tools.python import Python
 from grupo.envs.tools.sandbox import Sandbox
 from grupo.envs.tools.sql import Sql
@@ -20,6 +21,8 @@ __all__ = [
     "KeywordSearch",
     "McpServer",
     "ParsedCalls",
+    "ProgramRun",
+    "ProgramSandbox",
     "Python",
     "Sandbox",
     "Sql",

@@ -11,7 +11,7 @@ import tempfile
 from functools import cache, lru_cache
 from typing import Any
 
-from grupo.envs.tools.syscalls import ALLOWED, CONDITIONS, DENIED, Condition
+from grupo.envs.tools.syscalls import Condition, syscall_rules
 from grupo.util.errors import ConfigError
 
 ACT_ALLOW = 0x7FFF0000
@@ -31,11 +31,14 @@ class ArgumentComparison(ctypes.Structure):
     )
 
 
-@lru_cache(maxsize=1)
-def bpf_filter() -> bytes:
+@lru_cache(maxsize=2)
+def bpf_filter(*, allows_processes: bool) -> bytes:
     """The filter for this machine, as an array of `struct sock_filter`.
 
     Calls of another architecture, such as 32-bit ones on x86-64, kill the program.
+
+    Args:
+        allows_processes: Whether the program may start processes.
 
     Raises:
         ConfigError: libseccomp is not installed.
@@ -44,11 +47,12 @@ def bpf_filter() -> bytes:
     context = library.seccomp_init(ACT_ERRNO | errno.ENOSYS)
     try:
         library.seccomp_attr_set(context, FILTER_OPTIMIZE, 2)
-        for name in sorted(ALLOWED):
+        rules = syscall_rules(allows_processes=allows_processes)
+        for name in sorted(rules.allowed):
             _add_rule(context, Condition(name, ()))
-        for name in sorted(frozenset().union(*DENIED.values())):
+        for name in sorted(rules.denied):
             _add_rule(context, Condition(name, (), error=errno.EPERM))
-        for condition in CONDITIONS:
+        for condition in rules.conditions:
             _add_rule(context, condition)
         with tempfile.TemporaryFile() as file:
             _check_result(library.seccomp_export_bpf(context, file.fileno()), "export")
@@ -64,22 +68,23 @@ def syscall_number(name: str) -> int | None:
     return number if number >= 0 else None
 
 
-def oci_profile(*more_allowed: str) -> dict[str, Any]:
+def oci_profile(*more_allowed: str, allows_processes: bool) -> dict[str, Any]:
     """The same filter as the `linux.seccomp` object of the OCI runtime specification.
 
     Docker and Podman read it as a file, gVisor as a part of `config.json`.
 
     Args:
         more_allowed: Names of further allowed calls.
+        allows_processes: Whether the program may start processes.
     """
-    denied = sorted(frozenset().union(*DENIED.values()))
+    rules = syscall_rules(allows_processes=allows_processes)
     return {
         "defaultAction": "SCMP_ACT_ERRNO",
         "defaultErrnoRet": errno.ENOSYS,
         "syscalls": [
-            _oci_rule(sorted({*ALLOWED, *more_allowed})),
-            _oci_rule(denied, errno.EPERM),
-            *map(_oci_condition, CONDITIONS),
+            _oci_rule(sorted({*rules.allowed, *more_allowed})),
+            _oci_rule(sorted(rules.denied), errno.EPERM),
+            *map(_oci_condition, rules.conditions),
         ],
     }
 

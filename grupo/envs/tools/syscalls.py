@@ -4,7 +4,8 @@ The basis is the allow list of Docker's default profile (moby/profiles, tag secc
 seccomp/default.json, May 2026): the calls that it allows a container without capabilities, on every
 architecture. The list is divided into three parts. `DENIED` has the calls that one Python program
 does not need, which return EPERM. `CONDITIONS` has the calls that depend on their arguments, and
-those that succeed without effect. `ALLOWED` has all others. A call that is in none of the three
+those that succeed without effect. `ALLOWED` has all others. `syscall_rules` puts them together, for
+one process or for several. A call that is in none of the three
 returns ENOSYS, such as a call that a future kernel adds.
 """
 
@@ -75,9 +76,11 @@ ALLOWED = _names("""
     shutdown
 """)
 
+NEW_PROCESSES = _names("fork vfork")
 DENIED = {
+    "new processes": NEW_PROCESSES,
     "other processes": _names("""
-        fork vfork pidfd_open pidfd_send_signal process_mrelease process_vm_readv process_vm_writev
+        pidfd_open pidfd_send_signal process_mrelease process_vm_readv process_vm_writev
         ptrace kcmp pidfd_getfd process_madvise
     """),
     "network, and file descriptors sent through sockets": _names("""
@@ -125,9 +128,12 @@ FCNTLS = (0, 1, 2, 3, 4, 5, 12, 36, 1030, 1032)
 # programs of the host and be seen in other sandboxes; one process needs no lock
 LOCKING_FCNTLS = (6, 7, 13, 14, 37, 38)
 
-CONDITIONS = (
+ONE_PROCESS = (
     Condition("clone", ((0, CLONE_THREAD | CLONE_NEW_NAMESPACES, CLONE_THREAD),)),  # threads
     Condition("clone", ((0, CLONE_THREAD, 0),), error=errno.EPERM),  # processes
+)
+SEVERAL_PROCESSES = (Condition("clone", ((0, CLONE_NEW_NAMESPACES, 0),)),)
+CONDITIONS = (
     Condition(
         "socketpair", ((0, WORD, AF_UNIX), (1, SOCKET_TYPE, SOCK_STREAM))
     ),  # asyncio needs it
@@ -141,3 +147,27 @@ CONDITIONS = (
         for command in LOCKING_FCNTLS
     ),
 )
+
+
+class SyscallRules(NamedTuple):
+    """Actions of a filter for system calls; a call that is nowhere returns ENOSYS.
+
+    Args:
+        allowed: Names of the calls that are made.
+        denied: Names of the calls that return EPERM.
+        conditions: Calls that depend on their arguments, and calls without effect.
+    """
+
+    allowed: frozenset[str]
+    denied: frozenset[str]
+    conditions: tuple[Condition, ...]
+
+
+def syscall_rules(*, allows_processes: bool) -> SyscallRules:
+    """The rules for one process with threads, or for a program that may start processes."""
+    denied = frozenset[str]().union(*DENIED.values())
+    if not allows_processes:
+        return SyscallRules(ALLOWED, denied, (*ONE_PROCESS, *CONDITIONS))
+    return SyscallRules(
+        ALLOWED | NEW_PROCESSES, denied - NEW_PROCESSES, (*SEVERAL_PROCESSES, *CONDITIONS)
+    )

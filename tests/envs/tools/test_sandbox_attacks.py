@@ -3,6 +3,7 @@
 import os
 import re
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 
 import pytest
 
@@ -31,17 +32,35 @@ MACHINE_ERRORS = (
     "OSError(93,",
 )
 SLOW = pytest.mark.slow
+SEVERAL = 20  # processes and threads of a sandbox that allows them
 CASES = [
-    pytest.param((backend, user, ()), id=f"{backend}-{user}", marks=marks)
+    pytest.param((backend, user, (), None), id=f"{backend}-{user}", marks=marks)
     for backend in ("Bubblewrap", "Gvisor", "Container")
     for user in ("this user", "ordinary user")
     for marks in [() if (backend, user) == ("Bubblewrap", "ordinary user") else SLOW]
 ]
 CASES += [
-    pytest.param((backend, user, ("numpy", "scipy")), id=f"{backend}-{user}-packages", marks=SLOW)
-    for backend in ("Bubblewrap", "Gvisor")
+    pytest.param((backend, user, packages, processes), id=f"{backend}-{user}-{name}", marks=SLOW)
     for user in ("this user", "ordinary user")
+    for backend, packages, processes, name in (
+        ("Bubblewrap", ("numpy", "scipy"), None, "packages"),
+        ("Gvisor", ("numpy", "scipy"), None, "packages"),
+        ("Bubblewrap", (), SEVERAL, "several processes"),
+        ("Container", (), SEVERAL, "several processes"),
+    )
 ]
+
+
+@dataclass(frozen=True)
+class _MustRefuse:
+    """Whether a sandbox must refuse an attack."""
+
+    backend: str
+    allows_processes: bool
+
+    def __call__(self, attack: Attack | LoneAttack) -> bool:
+        is_allowed = self.allows_processes and attack.is_allowed_to_programs
+        return self.backend in attack.backends and not is_allowed
 
 
 @pytest.fixture(scope="module")
@@ -52,8 +71,8 @@ def host(tmp_path_factory):
 
 @pytest.fixture(scope="module", params=CASES)
 def answers(request, host):
-    """The backend, and its answers to all programs of attacks."""
-    backend, user, packages = request.param
+    """The backend, its verdicts and answers, and which attacks it must refuse."""
+    backend, user, packages, processes = request.param
     if user == "ordinary user" and os.getuid() != 0:
         pytest.skip("only root can start a sandbox as another user")
     if user == "ordinary user" and (closed := closed_folder(DRIVER)):
@@ -67,13 +86,13 @@ def answers(request, host):
     ]
     limits = {True: ENDLESS_LIMITS[backend], False: TIME_LIMIT}
     programs += [(attack.name, attack.code, limits[attack.is_endless]) for attack in LONE_ATTACKS]
-    outputs = run_driver(host, backend, programs, user, packages)
+    outputs = run_driver(host, backend, programs, user, packages, processes)
     if "refused" in outputs:
         pytest.skip(outputs["refused"])
     results = {}
     for category in ATTACKS:
         results |= verdicts(outputs[category])
-    return backend, results, outputs
+    return _MustRefuse(backend, allows_processes=bool(processes)), results, outputs
 
 
 @pytest.fixture(scope="module")
@@ -95,10 +114,10 @@ def lone_controls(host):
 @pytest.mark.slow
 @pytest.mark.parametrize("category", ATTACKS)
 def test_attacks_are_refused(answers, category):
-    backend, results, outputs = answers
+    must_refuse_attack, results, outputs = answers
     names = {attack.name for attack in ATTACKS[category]}
     assert names <= set(results), outputs[category][-2000:]
-    must_refuse = {attack.name for attack in ATTACKS[category] if backend in attack.backends}
+    must_refuse = {attack.name for attack in ATTACKS[category] if must_refuse_attack(attack)}
     verdicts_of_others = {results[name].split(":")[0] for name in names - must_refuse}
     assert {name: results[name] for name in must_refuse if not _is_refused(results[name])} == {}
     assert verdicts_of_others <= {"refused", "succeeded"}
@@ -115,8 +134,8 @@ def test_attacks_succeed_without_a_sandbox(controls, category):
 
 
 def test_programs_are_contained(answers):
-    backend, _, outputs = answers
-    attacks = [attack for attack in LONE_ATTACKS if backend in attack.backends]
+    must_refuse_attack, _, outputs = answers
+    attacks = list(filter(must_refuse_attack, LONE_ATTACKS))
     escaped = [a.name for a in attacks if not re.search(a.refused, outputs[a.name])]
     assert {name: outputs[name][-200:] for name in escaped} == {}
 

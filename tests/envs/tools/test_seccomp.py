@@ -7,7 +7,7 @@ import struct
 import pytest
 
 from grupo.envs.tools import seccomp
-from grupo.envs.tools.syscalls import ALLOWED, CONDITIONS, DENIED
+from grupo.envs.tools.syscalls import ALLOWED, CONDITIONS, DENIED, ONE_PROCESS, syscall_rules
 from grupo.util.errors import ConfigError
 
 X86_64 = 0xC000003E
@@ -26,16 +26,19 @@ OPERATORS = {
 def libseccomp():
     """Skips the test on machines without libseccomp."""
     try:
-        seccomp.bpf_filter()
+        seccomp.bpf_filter(allows_processes=False)
     except ConfigError as error:
         pytest.skip(str(error))
 
 
-def run_filter(number: int, *arguments: int, architecture: int) -> int:
+def run_filter(
+    number: int, *arguments: int, architecture: int, allows_processes: bool = False
+) -> int:
     """The action of the filter: an interpreter of the classic BPF instructions that it has."""
     values = [value % (1 << 64) for value in (*arguments, *[0] * (6 - len(arguments)))]
     data = struct.pack("<iIQ6Q", number, architecture, 0, *values)
-    instructions = list(struct.iter_unpack("<HBBI", seccomp.bpf_filter()))
+    bpf = seccomp.bpf_filter(allows_processes=allows_processes)
+    instructions = list(struct.iter_unpack("<HBBI", bpf))
     position = accumulator = 0
     while True:
         code, on_true, on_false, operand = instructions[position]
@@ -52,11 +55,13 @@ def run_filter(number: int, *arguments: int, architecture: int) -> int:
             position += on_true if OPERATORS[code](accumulator, operand) else on_false
 
 
-def action(name: str, *arguments: int) -> int:
+def action(name: str, *arguments: int, allows_processes: bool = False) -> int:
     number = seccomp.syscall_number(name)
     assert number is not None
     architecture = {"x86_64": X86_64, "aarch64": 0xC00000B7}[platform.machine()]
-    return run_filter(number, *arguments, architecture=architecture)
+    return run_filter(
+        number, *arguments, architecture=architecture, allows_processes=allows_processes
+    )
 
 
 @pytest.mark.usefixtures("libseccomp")
@@ -96,6 +101,36 @@ def test_the_filter_decides_by_the_call_and_its_arguments(call, expected):
 
 
 @pytest.mark.usefixtures("libseccomp")
+@pytest.mark.parametrize(
+    ("call", "expected"),
+    [
+        (("clone", 17), ALLOW),
+        (("clone", CLONE_THREAD), ALLOW),
+        (("fork",), ALLOW),
+        (("vfork",), ALLOW),
+        (("clone", CLONE_NEWUSER), ERRNO | errno.ENOSYS),
+        (("clone3",), ERRNO | errno.ENOSYS),
+        (("ptrace",), ERRNO | errno.EPERM),
+        (("process_vm_readv",), ERRNO | errno.EPERM),
+        (("socket", 1, 1), ERRNO | errno.EPERM),
+        (("shmget",), ERRNO | errno.EPERM),
+    ],
+)
+def test_a_filter_for_several_processes_allows_them_and_nothing_more(call, expected):
+    if seccomp.syscall_number(call[0]) is None:
+        pytest.skip(f"this processor has no {call[0]}")
+    assert action(*call, allows_processes=True) == expected
+
+
+def test_rules_for_several_processes_differ_in_the_calls_that_start_them_alone():
+    one, several = (syscall_rules(allows_processes=x) for x in (False, True))
+    assert several.allowed - one.allowed == one.denied - several.denied == {"fork", "vfork"}
+    assert one.allowed < several.allowed
+    changed = set(one.conditions) ^ set(several.conditions)
+    assert {condition.syscall for condition in changed} == {"clone"}
+
+
+@pytest.mark.usefixtures("libseccomp")
 def test_every_denied_call_returns_an_error_and_every_allowed_one_is_made():
     actions = {
         is_allowed: {action(name) for name in names if seccomp.syscall_number(name) is not None}
@@ -124,11 +159,12 @@ def test_no_call_is_in_two_lists():
 
 
 def test_the_oci_profile_has_the_rules_of_the_filter():
-    profile = seccomp.oci_profile("clone3")
+    profile = seccomp.oci_profile("clone3", allows_processes=False)
     rules = [(rule["action"], name) for rule in profile["syscalls"] for name in rule["names"]]
     assert ("SCMP_ACT_ALLOW", "clone3") in rules
     assert ("SCMP_ACT_ERRNO", "ptrace") in rules
-    assert len(rules) == len(ALLOWED) + 1 + sum(map(len, DENIED.values())) + len(CONDITIONS)
+    conditions = len(ONE_PROCESS) + len(CONDITIONS)
+    assert len(rules) == len(ALLOWED) + 1 + sum(map(len, DENIED.values())) + conditions
     clone = next(rule for rule in profile["syscalls"] if rule["names"] == ["clone"])
     assert clone["args"][0]["valueTwo"] == CLONE_THREAD
     assert profile["defaultErrnoRet"] == errno.ENOSYS

@@ -18,6 +18,8 @@ class Attack:
         refusals: Exceptions that mean a refusal; any other one is a defect of the attack.
         backends: Backends that must refuse it; the others give the program something harmless.
         is_optional: Some machines lack the device, the file or the system call: no control there.
+        is_allowed_to_programs: `ProgramSandbox` allows it: it starts processes, or its output is a
+            file of the temporary folder.
     """
 
     name: str
@@ -25,6 +27,7 @@ class Attack:
     refusals: tuple[str, ...] = ("OSError", "AssertionError")
     backends: tuple[str, ...] = (BUBBLEWRAP, GVISOR, CONTAINER)
     is_optional: bool = False
+    is_allowed_to_programs: bool = False
 
 
 @dataclass(frozen=True)
@@ -39,6 +42,7 @@ class LoneAttack:
             program is stopped after a time or 2 MiB of output.
         backends: As above.
         is_endless: The sandbox must stop the program at its time limit.
+        is_allowed_to_programs: As above.
     """
 
     name: str
@@ -47,3 +51,4 @@ class LoneAttack:
     control: str
     backends: tuple[str, ...] = (BUBBLEWRAP, GVISOR, CONTAINER)
     is_endless: bool = False
+    is_allowed_to_programs: bool = False

@@ -135,7 +135,11 @@ ATTACKS = (
         "fd = os.open('/usr', 0); fcntl.fcntl(fd, fcntl.F_NOTIFY, fcntl.DN_RENAME); os.close(fd)",
         backends=HOST_KERNEL,
     ),
-    Attack("find a host file behind the output", "assert stat.S_ISREG(os.fstat(1).st_mode)"),
+    Attack(
+        "find a host file behind the output",
+        "assert stat.S_ISREG(os.fstat(1).st_mode)",
+        is_allowed_to_programs=True,
+    ),
     Attack(
         "fill the disk",
         "folder = tempfile.mkdtemp()\n"

@@ -127,9 +127,15 @@ def run_driver(
     programs: Sequence[tuple[str, str, float]],
     user: str,
     packages: Sequence[str] = (),
+    processes: int | None = None,
 ) -> dict[str, str]:
     """The sandbox's answer to each program; "refused" with the reason if the backend is missing."""
-    request = {"backend": backend, "packages": packages, "programs": programs}
+    request = {
+        "backend": backend,
+        "packages": packages,
+        "processes": processes,
+        "programs": programs,
+    }
     process = subprocess.run(
         as_user(user, [sys.executable, str(DRIVER)]),
         input=json.dumps(request),

@@ -6,14 +6,18 @@ HOST_KERNEL = (BUBBLEWRAP, CONTAINER)
 FORK = "pid = {}\nif not pid: os._exit(0)\nos.waitpid(pid, 0)"
 
 ATTACKS = (
-    Attack("fork", FORK.format("os.fork()")),
-    Attack("fork with clone", FORK.format('call("clone", signal.SIGCHLD, 0, 0, 0, 0)')),
+    Attack("fork", FORK.format("os.fork()"), is_allowed_to_programs=True),
+    Attack(
+        "fork with clone",
+        FORK.format('call("clone", signal.SIGCHLD, 0, 0, 0, 0)'),
+        is_allowed_to_programs=True,
+    ),
     Attack(
         "fork with clone3",
         "arguments = ctypes.create_string_buffer(struct.pack('<8Q', 0, 0, 0, 0, "
         "17, 0, 0, 0))\n" + FORK.format('call("clone3", ctypes.addressof(arguments), 64)'),
     ),
-    Attack("fork with the call fork", FORK.format('call("fork")')),
+    Attack("fork with the call fork", FORK.format('call("fork")'), is_allowed_to_programs=True),
     Attack(
         "fork 50 times",
         "pids = []\n"
@@ -31,6 +35,7 @@ ATTACKS = (
         "    os.fork()\n"
         "    os._exit(0)\n"
         "os.waitpid(pid, 0)",
+        is_allowed_to_programs=True,
     ),
     Attack(
         "fork with a terminal",
@@ -41,14 +46,20 @@ ATTACKS = (
         "spawn",
         "os.waitpid(os.posix_spawn('/usr/bin/env', ['env'], {}, "
         "file_actions=[(os.POSIX_SPAWN_CLOSE, 1)]), 0)",
+        is_allowed_to_programs=True,
     ),
-    Attack("subprocess", "subprocess.run(['/usr/bin/env'], capture_output=True, check=True)"),
-    Attack("shell", "assert os.system('true') == 0"),
-    Attack("popen", "os.popen('true').close()"),
+    Attack(
+        "subprocess",
+        "subprocess.run(['/usr/bin/env'], capture_output=True, check=True)",
+        is_allowed_to_programs=True,
+    ),
+    Attack("shell", "assert os.system('true') == 0", is_allowed_to_programs=True),
+    Attack("popen", "os.popen('true').close()", is_allowed_to_programs=True),
     Attack(
         "multiprocessing",
         "p = multiprocessing.get_context('fork').Process(target=int); p.start(); "
         "p.join(); assert p.exitcode == 0",
+        is_allowed_to_programs=True,
     ),
     Attack(
         "start 200 threads",
@@ -147,6 +158,7 @@ LONE_ATTACKS = (
         "print(12321)'])",
         "Operation not permitted",
         "12321",
+        is_allowed_to_programs=True,
     ),
     LoneAttack(
         "run a 32-bit system call",

@@ -53,10 +53,12 @@ ATTACKS = (
     _attack(
         "find the secret in the arguments", "assert any(map(is_secret, sys.argv + sys.orig_argv))"
     ),
-    _attack(
+    Attack(
         "find a subclass that starts processes",
         "[c for c in ().__class__.__base__.__subclasses__() if c.__name__ == "
         "'Popen'][0](['/bin/true']).wait()",
+        NOT_THERE,
+        is_allowed_to_programs=True,
     ),
     _attack("import a module of the starting folder", "import planted_in_folder"),
     _attack("import a module by PYTHONPATH", "import planted_in_pythonpath"),
@@ -78,5 +80,9 @@ ATTACKS = (
     _attack(
         "load a library of the machine's secrets folder", "ctypes.CDLL(P['planted']['library'])"
     ),
-    _attack("start multiprocessing's server", "multiprocessing.Manager().shutdown()", None),
+    Attack(
+        "start multiprocessing's server",
+        "multiprocessing.Manager().shutdown()",
+        (*NOT_THERE, "EOFError"),  # its process starts, and ends without a socket
+    ),
 )

@@ -26,12 +26,12 @@ from grupo.envs.tools.backends.program import (
     system_links,
 )
 from grupo.envs.tools.backends.protocol import (
-    MAX_THREADS,
     PACKAGE_FOLDER,
     Launch,
     ProgramLimits,
 )
 from grupo.envs.tools.seccomp import bpf_filter
+from grupo.util.errors import ConfigError
 
 OPTIONS = (
     *("--unshare-user", "--uid", "65534", "--gid", "65534", "--disable-userns"),
@@ -60,12 +60,18 @@ class Bubblewrap:
     @contextmanager
     def launch(self, limits: ProgramLimits, packages: Sequence[Path] = ()) -> Generator[Launch]:
         """The bwrap command; it reads the filter of system calls from a file descriptor."""
-        memory_mib = limits.memory_mib + limits.disk_mib + LAUNCHER_MIB
+        if limits.allows_processes and "number of threads" in self.unavailable_limits():
+            raise ConfigError(
+                "sandbox: processes: this machine does not count the processes of a program."
+                f" Allowed: None here, or {limits.processes} where this user can make a cgroup or"
+                " the kernel is Linux 5.14 or later."
+            )
+        memory_mib = limits.total_memory_mib + LAUNCHER_MIB
         with (
             tempfile.TemporaryFile() as file,
-            limited_cgroup(memory_mib, MAX_THREADS + LAUNCHER_PROCESSES) as cgroup_files,
+            limited_cgroup(memory_mib, limits.max_tasks + LAUNCHER_PROCESSES) as cgroup_files,
         ):
-            file.write(bpf_filter())
+            file.write(bpf_filter(allows_processes=limits.allows_processes))
             file.seek(0)
             bwrap, python = (
                 _bwrap_command(file.fileno(), packages),
@@ -111,7 +117,7 @@ def _bwrap_command(filter_fd: int, packages: Sequence[Path]) -> Iterator[str]:
 
 
 def _python_command(limits: ProgramLimits, packages: Sequence[Path]) -> tuple[str, ...]:
-    thread_limit = {"RLIMIT_NPROC": MAX_THREADS} if _limits_threads() else {}
+    thread_limit = {"RLIMIT_NPROC": limits.max_tasks} if _limits_threads() else {}
     return python_command(host_python(), limits, packages, **LINUX_LIMITS, **thread_limit)
 
 

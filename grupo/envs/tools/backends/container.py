@@ -16,7 +16,6 @@ from grupo.envs.tools.backends.process import check_works
 from grupo.envs.tools.backends.program import LINUX_LIMITS, python_command
 from grupo.envs.tools.backends.protocol import (
     MAX_OPEN_FILES,
-    MAX_THREADS,
     MIB,
     Launch,
     ProgramLimits,
@@ -92,7 +91,7 @@ class Container:
         remove_all = ("/bin/sh", "-c", REMOVE_ALL, "sh", name_prefix(), *call_engine)
         run_after_end(*remove_all, environment=environment)
         with tempfile.NamedTemporaryFile("w", suffix=".json") as profile:
-            json.dump(oci_profile(), profile)
+            json.dump(oci_profile(allows_processes=limits.allows_processes), profile)
             profile.flush()
             options = (*OPTIONS, f"--name={name}", f"--security-opt=seccomp={profile.name}")
             try:
@@ -124,13 +123,14 @@ class Container:
 
 
 def _limit_options(limits: ProgramLimits) -> tuple[str, ...]:
-    memory_mib = limits.memory_mib + limits.disk_mib
+    memory_mib = limits.total_memory_mib
+    executable = ",exec" if limits.allows_processes else ""  # engines add noexec
     return (
         *(f"--memory={memory_mib}m", f"--memory-swap={memory_mib}m"),
-        f"--pids-limit={MAX_THREADS}",
+        f"--pids-limit={limits.max_tasks}",
         f"--ulimit=nofile={MAX_OPEN_FILES}:{MAX_OPEN_FILES}",
         "--ulimit=nproc=1024:1024",  # of all containers; Podman's default may exceed the machine's
-        f"--tmpfs=/tmp:rw,nosuid,nodev,mode=1777,size={limits.disk_mib * MIB}",
+        f"--tmpfs=/tmp:rw,nosuid,nodev,mode=1777{executable},size={limits.disk_mib * MIB}",
     )
 
 

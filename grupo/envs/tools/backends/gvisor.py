@@ -28,6 +28,7 @@ from grupo.envs.tools.backends.program import (
 )
 from grupo.envs.tools.backends.protocol import MIB, PACKAGE_FOLDER, Launch, ProgramLimits
 from grupo.envs.tools.seccomp import oci_profile
+from grupo.util.errors import ConfigError
 
 OPTIONS = ("--network=none", "--ignore-cgroups", "--rootless", "--oci-seccomp", "--overlay=false")
 # gVisor's filter returns EPERM where glibc needs ENOSYS to fall back from clone3 to clone. Where
@@ -65,8 +66,17 @@ class Gvisor:
 
     @contextmanager
     def launch(self, limits: ProgramLimits, packages: Sequence[Path] = ()) -> Generator[Launch]:
-        """The runsc command, in a PID namespace of its own: its processes end with the first."""
-        memory_mib = limits.memory_mib + limits.disk_mib + KERNEL_MIB
+        """The runsc command, in a PID namespace of its own: its processes end with the first.
+
+        Raises:
+            ConfigError: runsc is missing, or the program may start processes.
+        """
+        if limits.allows_processes:
+            raise ConfigError(
+                "sandbox: processes: gVisor does not count the processes of a program, which its"
+                " own kernel makes. Allowed: Bubblewrap() or Container(image)."
+            )
+        memory_mib = limits.total_memory_mib + KERNEL_MIB
         with limited_cgroup(memory_mib, KERNEL_PROCESSES) as cgroup_files:
             command = isolated_command(
                 self._runsc_command(),
@@ -112,7 +122,7 @@ def oci_config(limits: ProgramLimits, packages: Sequence[Path] = ()) -> dict[str
         "mounts": [*_oci_mounts(packages), _temporary_folder(limits)],
         "linux": {
             "namespaces": [{"type": name} for name in ("pid", "network", "ipc", "uts", "mount")],
-            "seccomp": oci_profile(MORE_ALLOWED),
+            "seccomp": oci_profile(MORE_ALLOWED, allows_processes=False),
         },
     }
 

@@ -22,11 +22,32 @@ class ProgramLimits:
         time_limit: Wall-clock seconds.
         memory_mib: Address space, in MiB.
         disk_mib: Size of the temporary folder, in MiB.
+        processes: Processes and threads together that the program may have, if it may start
+            processes; None: one process with at most `MAX_THREADS` threads.
     """
 
     time_limit: float
     memory_mib: int
     disk_mib: int
+    processes: int | None = None
+
+    @property
+    def allows_processes(self) -> bool:
+        """Whether the program may start processes."""
+        return self.processes is not None
+
+    @property
+    def max_tasks(self) -> int:
+        """The largest number of processes and threads together."""
+        return self.processes or MAX_THREADS
+
+    @property
+    def total_memory_mib(self) -> int:
+        """Memory of the program and of its temporary folder, in MiB.
+
+        The processes of a program share `memory_mib` where a cgroup can be had.
+        """
+        return self.memory_mib + self.disk_mib
 
 
 @dataclass(frozen=True)
