@@ -68,8 +68,10 @@ class LogitCache:
         self.logit_index.fill_(NOT_CACHED)
 
     def release(self) -> None:
-        """Frees the memory of the logits, after they have been removed."""
+        """Frees the memory of the logits, after they have been removed, and of old panels."""
         self.buffer = self.buffer.new_empty(0)
+        if self.panels is None:
+            self.scratch.release(PANELS)
 
     def release_panels(self) -> None:
         """Frees the copy of the head's weight, unless `compute_logits` needs it."""
@@ -260,7 +262,7 @@ class _ScoreTokens(torch.autograd.Function):
                 out = hidden.new_empty(len(rows), hidden.shape[1])
                 dhidden[rows] = products.input_gradient((grad, weight), out=out)
             if needs_weight:
-                product = products.weight_gradient(grad, products.operand(hidden[rows]))
-                dweight = product if dweight is None else dweight.add_(product)
+                operand = products.operand(hidden[rows])
+                dweight = products.weight_gradient(grad, operand, added=dweight)
         args.release_temporary()
         return None, dhidden, dweight, None

@@ -34,9 +34,13 @@ class Products(Protocol):
         ...
 
     def weight_gradient(
-        self, grad: Float[Tensor, "M m"], x: Float[Tensor, "M n"]
+        self,
+        grad: Float[Tensor, "M m"],
+        x: Float[Tensor, "M n"],
+        *,
+        added: Float[Tensor, "m n"] | None = None,
     ) -> Float[Tensor, "m n"]:
-        """`grad.T @ x` of two operands."""
+        """`grad.T @ x` of two operands, plus `added`, which is overwritten."""
         ...
 
 
@@ -77,8 +81,8 @@ class FullProducts:
             out.addmm_(grad, weight)
         return out
 
-    def weight_gradient(self, grad: Tensor, x: Tensor) -> Tensor:
-        return grad.mT @ x
+    def weight_gradient(self, grad: Tensor, x: Tensor, *, added: Tensor | None = None) -> Tensor:
+        return grad.mT @ x if added is None else added.addmm_(grad.mT, x)
 
 
 class BFloat16Products:
@@ -121,5 +125,6 @@ class BFloat16Products:
             out.add_(torch.mm(grad, self._weight(weight)))
         return out
 
-    def weight_gradient(self, grad: Tensor, x: Tensor) -> Tensor:
-        return torch.mm(grad.mT, x).float()
+    def weight_gradient(self, grad: Tensor, x: Tensor, *, added: Tensor | None = None) -> Tensor:
+        product = torch.mm(grad.mT, x)
+        return product.float() if added is None else added.add_(product)

@@ -245,16 +245,19 @@ int matmul_panels_bf16(const ModelShape *s, n_t m, n_t n, n_t k, const real *x, 
 // Packs `w` (n, k) into panels of bfloat16; `out` has room for n rounded up to a multiple of
 // BF_PANEL, times k rounded up to an even number.
 void panels_bf16(const ModelShape *s, n_t n, n_t k, const real *w, bf16 *out) {
+    enum { BLOCK = 64 }; // pairs of all rows of a panel, which stay in the first-level cache
     n_t pairs = (k + 1) / 2, step = BF_PANEL ? BF_PANEL : n;
 #pragma omp parallel for num_threads(s->threads) schedule(static)
     for (n_t j = 0; j < n; j += step)
-        for (n_t c = 0; c < step; c++) {
-            bf16 *column = out + (j * pairs + c) * 2, row[2 * pairs];
-            if (j + c < n) round_rows(1, k, w + (j + c) * k, k, row);
-            else memset(row, 0, sizeof(row));
-            for (n_t i = 0; i < pairs; i++)
-                memcpy(column + i * step * 2, row + 2 * i, 2 * sizeof(*row));
-        }
+        for (n_t first = 0; first < pairs; first += BLOCK)
+            for (n_t c = 0; c < step; c++) {
+                n_t count = pairs - first < BLOCK ? pairs - first : BLOCK;
+                n_t columns = k - 2 * first < 2 * BLOCK ? k - 2 * first : 2 * BLOCK;
+                bf16 *column = out + ((j * pairs) + first * step + c) * 2, row[2 * BLOCK] = {0};
+                if (j + c < n) round_rows(1, columns, w + (j + c) * k + 2 * first, k, row);
+                for (n_t i = 0; i < count; i++)
+                    memcpy(column + i * step * 2, row + 2 * i, 2 * sizeof(*row));
+            }
 }
 
 // Packs `w` (n, k) into panels; `out` has room for n rounded up to a multiple of PANEL.

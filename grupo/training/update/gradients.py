@@ -17,6 +17,7 @@ from grupo.distributed.exchange import (
     raise_out_of_memory_on_all_ranks,
     report_sharded_out_of_memory,
 )
+from grupo.kernels.last_backward import last_backward
 from grupo.method import Method
 from grupo.training.update.policy_device import (
     MicrobatchResult,
@@ -123,7 +124,7 @@ def _accumulate_directly(
     weighted_batch = WeightedBatch(batch, weight)
     results = list[MicrobatchResult]()
     with _handle_out_of_memory(policy, ranks):
-        for rows, factor in microbatches:
+        for number, (rows, factor) in enumerate(microbatches, 1):
             microbatch = batch.select_rows(rows)
             policy_signals = policy.signals(microbatch, signal_names)
             logp = policy_signals.logp
@@ -134,7 +135,8 @@ def _accumulate_directly(
             )
             loss_per_action = method.loss(policy_signals, device_microbatch)
             loss = (factor * device_weight * loss_per_action).sum()
-            (loss + factor * routers.loss(policy_signals)).backward()
+            with last_backward(number == len(microbatches)):
+                (loss + factor * routers.loss(policy_signals)).backward()
             if factor:
                 routers.add_last_rows()
                 results.append(MicrobatchResult.of(rows, policy_signals, loss))
@@ -168,18 +170,19 @@ def _accumulate_through_signals(
     trained_rows = torch.stack(has_gradient).any(0).nonzero()[:, 0]
     microbatches = _microbatches_with_factors(policy, batch.select_rows(trained_rows), ranks)
     with _handle_out_of_memory(policy, ranks):
-        for indices, factor in microbatches:
+        for number, (indices, factor) in enumerate(microbatches, 1):
             rows = trained_rows[indices]
             signals_with_grad = policy.signals(batch.select_rows(rows), signal_names)
             if factor:
                 routers.add_last_rows()
-            torch.autograd.backward(
-                [signals_with_grad[name] for name in gradients],
-                [
-                    to_device(factor * gradient[rows], signals_with_grad[name].device)
-                    for name, gradient in gradients.items()
-                ],
-            )
+            with last_backward(number == len(microbatches)):
+                torch.autograd.backward(
+                    [signals_with_grad[name] for name in gradients],
+                    [
+                        to_device(factor * gradient[rows], signals_with_grad[name].device)
+                        for name, gradient in gradients.items()
+                    ],
+                )
 
 
 def _handle_out_of_memory(
