@@ -1,6 +1,6 @@
 """Says that a backward pass is the last one with these weights, so that it may free caches."""
 
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from contextvars import ContextVar
 
@@ -8,7 +8,7 @@ _IS_LAST = ContextVar("is_last_backward", default=False)
 
 
 @contextmanager
-def last_backward(is_last: bool = True) -> Iterator[None]:
+def last_backward(is_last: bool = True) -> Generator[None]:
     """Backward passes within may free activations and logits that were cached in generation.
 
     This is a hint: if the same tokens are evaluated again, their activations are recomputed.

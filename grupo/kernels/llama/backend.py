@@ -20,7 +20,7 @@ from grupo.kernels.llama.activation_cache import (
     cached_tokens,
 )
 from grupo.kernels.llama.autograd import CachedForward
-from grupo.kernels.llama.cached_rows import cached_rows, has_cached_rows
+from grupo.kernels.llama.cached_rows import cached_rows, has_cached_rows, unique_index
 from grupo.kernels.llama.decode_step import PANELS, LayerArray, decode_step, prepare_layers
 from grupo.kernels.llama.forward_backward import LayerOps, OutputIndex
 from grupo.kernels.llama.hidden_states import NativeHiddenStates
@@ -187,7 +187,7 @@ class NativeLlamaBackend:
         self, packed: PackedTokens, index: Tensor, version: WeightsVersion
     ) -> HiddenStates:
         x = self.weights.embed(packed.token)
-        output_index, inverse = _unique_index(index, len(packed.token))
+        output_index, inverse = unique_index(index, len(packed.token))
         if not torch.is_grad_enabled():
             layout = TreeAttention(packed)
             args = packed.position, layout, self._scratch_activations(x), output_index
@@ -301,12 +301,3 @@ class NativeLlamaBackend:
 def without_autocast() -> AbstractContextManager[Any]:
     """Context manager in which products have the types of their operands."""
     return torch.autocast("cpu", enabled=False)
-
-
-def _unique_index(index: Tensor, count: int) -> tuple[OutputIndex, Tensor]:
-    """The distinct tokens of `index` among `count`, and for each entry its place among them.
-
-    Returns (None, index) if these are most tokens, because then selecting costs more.
-    """
-    unique, inverse = index.unique(return_inverse=True)
-    return (unique, inverse) if len(unique) * 4 < count * 3 else (None, index)

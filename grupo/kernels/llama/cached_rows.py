@@ -31,3 +31,12 @@ def cached_rows(packed: PackedTokens, prefix_cache: PrefixCache) -> Tensor | Non
             return None
         ancestors.append((segment.subtree_end, slots[-1] if slots else before))
     return torch.tensor(rows, dtype=torch.long)
+
+
+def unique_index(index: Tensor, count: int) -> tuple[Tensor | None, Tensor]:
+    """The distinct tokens of `index` among `count`, and for each entry its place among them.
+
+    Returns (None, index) if these are most tokens, because then selecting costs more.
+    """
+    unique, inverse = index.unique(return_inverse=True)
+    return (unique, inverse) if len(unique) * 4 < count * 3 else (None, index)
