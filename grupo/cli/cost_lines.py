@@ -13,6 +13,7 @@ from grupo.catalogue.inert_parts import inert_ratio_sentence, unread_advantage_s
 from grupo.cli.chosen_defaults import ChosenRecipe
 from grupo.config.defaults import TaskLengths, with_counted_prompts
 from grupo.config.evaluation_choice import half_width
+from grupo.config.frozen_models import frozen_bytes
 from grupo.config.memory_estimate import estimate_memory
 from grupo.config.run_work import RunWork
 from grupo.config.step_size import step_size
@@ -119,6 +120,7 @@ def _memory_line(work: RunWork, device: torch.device) -> str:
         ranks=number_of_ranks(),
         evaluation=replace(evaluation, prompt=prompt),
     )
+    memory = replace(memory, frozen=frozen_bytes(work.recipe))
     return f"memory, estimated: {memory}, besides the libraries'"
 
 

@@ -36,6 +36,7 @@ class MemoryEstimate:
         kv_cache: Keys and values of the answers that are generated at once.
         kernel_cache: Activations and logits of generation that the CPU's kernels keep for the
             update, and their copy of the weights.
+        frozen: Weights of models beside the policy: judges, learned rewards and teachers.
     """
 
     weights: float
@@ -45,6 +46,7 @@ class MemoryEstimate:
     logits: float
     kv_cache: float
     kernel_cache: float = 0.0
+    frozen: float = 0.0
 
     @property
     def peak(self) -> float:

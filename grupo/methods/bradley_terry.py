@@ -3,6 +3,7 @@
 from grupo.algo.advantages import identity
 from grupo.algo.aggregation import group_mean
 from grupo.algo.losses import HeadAtEnd, Logistic, Preference
+from grupo.algo.losses.pairs import all_ordered_pairs
 from grupo.core.aux_heads import DeepHead, FeatureHead
 from grupo.core.paper import Paper, Source
 from grupo.method import Method
@@ -12,13 +13,14 @@ from grupo.rollouts.samplers import PreferencePairs
 def bradley_terry(head: FeatureHead = DeepHead("score")) -> Method:
     """loss = mean over pairs of -log sigmoid(s(chosen) - s(rejected)), s a head of the policy.
 
+    All pairs of a chosen and a rejected answer to a prompt count, and the mean over the prompts.
     The gradient of a `DeepHead` trains the policy's network, which becomes the reward model.
     `grupo export` writes it with its head, and `LearnedReward` reads it.
 
     Args:
         head: the head that scores an answer.
     """
-    loss = Preference(HeadAtEnd(head), Logistic(beta=1.0))
+    loss = Preference(HeadAtEnd(head), Logistic(beta=1.0), all_ordered_pairs)
     return Method(sampler=PreferencePairs(), advantage=identity, loss=loss, aggregation=group_mean)
 
 
@@ -39,8 +41,6 @@ PAPER = Paper(
     ),
     deviations=(
         "The score is read in the state before the last token, the end token, not after it.",
-        "A task with several answers on either side: its best against its worst ones, which share"
-        " their place; the paper takes all pairs of a prompt.",
     ),
     audit="loss compared with eq. 1 of the paper",
 )

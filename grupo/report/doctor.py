@@ -17,6 +17,7 @@ from grupo.report.checks import (
     rewards,
     routers,
     sampler_mismatch,
+    truth,
 )
 from grupo.report.checks.finding import Check, Finding
 from grupo.report.checks.load_run import load_run
@@ -59,6 +60,7 @@ CHECKS: tuple[Check, ...] = (
     progress.length_growth,
     rewards.reward_follows_length,
     rewards.reward_without_success,
+    truth.parted_from_truth,
     rewards.answer_in_prompt,
     over_optimisation.over_optimised,
     routers.dead_experts,

@@ -52,7 +52,7 @@ def reader_home(home, tmp_path_factory):
         file.write(FUNCTIONS)
     for name in TABLES:
         shutil.copy(home / "tasks.jsonl", folder / name)
-    for name in ("pairs", "answers", "steps"):  # of docs/reward_models.md
+    for name in ("judged", "asked", "answers", "steps"):  # of docs/reward_models.md
         for place in (folder / "rows", folder / "rows" / "other"):
             place.mkdir(parents=True, exist_ok=True)
             shutil.copy(home / "pairs.jsonl", place / f"{name}.jsonl")

@@ -41,6 +41,8 @@ HEALTHY = {
     "time/score": lambda i: 0.1,
 }
 MIXED = (0.0, 1.0, 0.0, 1.0)
+TRUTH = {"component": "grupo.envs.reward_term:RewardTerm", "name": "right", "weight": 0.0}
+MEASURED = {"env": {"rewards": {"tuple": [TRUTH]}}}
 
 
 def run(count=40, groups=(), held_out=None, **changes) -> RunData:
@@ -102,6 +104,9 @@ DEFECTIVE_RUNS = {
     "reward without success": replace(
         run(reward_mean=lambda i: 0.3 + 0.014 * i, reward_right=lambda i: 0.2 + 0.005 * i),
         recipe={"evaluation": {"success": {"reward_term": "right", "min_reward": 1.0}}},
+    ),
+    "reward parted from truth: right": replace(
+        run(reward_right=lambda i: 0.3 + 0.02 * (i if i < 20 else 40 - i)), recipe=MEASURED
     ),
     "entropy collapse": run(policy_entropy=lambda i: 1.0 if i < 30 else 0.05),
     "truncated answers": run(completions_truncated_frac=lambda i: 0.05 if i < 30 else 0.35),

@@ -22,6 +22,15 @@ def test_a_difference_of_one_has_loss_log_of_one_plus_e_to_minus_one():
     assert loss_of([[2.0], [1.0]], [0.0, 1.0])[0, 0] == pytest.approx(log(1 + exp(1)))
 
 
+def test_every_rejected_answer_has_a_pair_of_its_own():
+    batch = make_batch(group=[0, 0, 0], reward=[1.0, 0.0, 0.0])
+    score = torch.tensor([[1.0], [2.0], [-4.0]])
+    loss = bradley_terry().loss(Signals(logp=batch.old_logp, score=score), batch)
+    # differences of -1 and 5; their mean of 2 would hide the answer that is scored too high
+    expected = (log(1 + exp(1)) + log(1 + exp(-5))) / 2
+    assert loss[:, 0].tolist() == pytest.approx([expected] * 3)
+
+
 def test_only_the_last_token_of_an_answer_is_scored():
     short = loss_of([[9.0, 2.0], [1.0, 7.0]], [1.0, 0.0], length=[2, 1])
     assert short[0, 0] == pytest.approx(log(1 + exp(-1)))

@@ -181,3 +181,12 @@ def test_responses_that_are_no_json_are_a_problem_and_the_other_groups_are_read(
     view.refresh()
     assert [group["task"] for group in view.groups(1)] == ["two"]
     assert any("step 1, group 0, its responses" in problem for problem in view.problems)
+
+
+def test_terms_of_weight_0_are_named_for_the_page(tmp_path):
+    write_run(tmp_path)
+    data = recipe_data()
+    term = {"component": "grupo.envs.reward_term:RewardTerm", "name": "truth", "weight": 0.0}
+    data["recipe"]["env"] = {"rewards": {"tuple": [term, {**term, "name": "a", "weight": 1.0}]}}
+    (tmp_path / "recipe.json").write_text(json.dumps(data))
+    assert run_payload(read(tmp_path))["recipe"]["measured_terms"] == ["truth"]

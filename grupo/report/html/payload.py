@@ -9,6 +9,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from grupo.report.checks.truth import measured_terms
 from grupo.report.html import recipe_source
 from grupo.report.html.journal_index import JournalIndex
 from grupo.report.html.metric_docs import metric_definition
@@ -137,6 +138,7 @@ def recipe_payload(data: Mapping[str, Any]) -> dict[str, Any]:
     return {
         "max_steps": data.get("max_steps", 0),
         "model": str(_model_name(data.get("policy", {}))),
+        "measured_terms": measured_terms(data),
         "fields": recipe_source.recipe_fields(data),
         "method": recipe_source.method_changes(method) if isinstance(method, Mapping) else [],
     }

@@ -28,6 +28,7 @@ from grupo.rollouts.samplers.early_exit import EarlyExits
 from grupo.rollouts.samplers.entropy_branching import EntropyBranching
 from grupo.rollouts.samplers.evolved import Evolved
 from grupo.rollouts.samplers.explanations import Explanations, RecitedExplanation
+from grupo.rollouts.samplers.first_error import FirstErrorSearch
 from grupo.rollouts.samplers.greedy_baseline import WithGreedyBaseline
 from grupo.rollouts.samplers.hint_columns import (
     HintColumn,
@@ -95,6 +96,7 @@ __all__ = [
     "EntropyBranching",
     "Evolved",
     "Explanations",
+    "FirstErrorSearch",
     "FirstTurnTree",
     "FixedGroupSize",
     "ForcedRethinking",

@@ -32,8 +32,8 @@ REASONS = {
     "advantage": {
         NO_ADVANTAGE: (
             "bco bradley_terry cdpo cgpo_codpo disco dpo drpo gepo gkd groco hinge implicit_prm"
-            " inpo ipo ln_dpo modpo mpo nca nft op_gfn orpo ovm pacs prm_lessons rft robust_dpo sft"
-            " simpo sppo srpo_self_improving"
+            " inpo ipo ln_dpo modpo mpo nca nft omegaprm op_gfn orpo ovm pacs prm_lessons rft"
+            " robust_dpo sft simpo sppo srpo_self_improving"
         ),
         "beside GRPO's advantage it counts rollouts for the sampler of later steps": "arrol",
     },

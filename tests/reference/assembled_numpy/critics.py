@@ -264,3 +264,21 @@ def prm_lessons(case: Case) -> Update:
         return np.sum(entropy * at) / len(batch.mask)
 
     return Update(None, loss)
+
+
+@reference(
+    "omegaprm",
+    "arXiv:2406.06592 by the record: cross-entropy with the share of right completions",
+    signals={
+        "step/prefix_cut": LABELLED.tolist(),
+        "step/prefix_value": (LABELLED * (np.arange(15)[:, None] % 5 / 4)).tolist(),
+    },
+)
+def omegaprm(case: Case) -> Update:
+    def loss(batch, pi):
+        q, share = pi["process"], batch.signals["step/prefix_value"]
+        entropy = np.log(1 + np.exp(q)) - share * q
+        at = batch.signals["step/prefix_cut"] * batch.mask
+        return np.sum(entropy * at) / len(batch.mask)
+
+    return Update(None, loss)

@@ -5,9 +5,11 @@ from math import exp, log
 
 from grupo.methods.arpo_agentic import arpo_agentic
 from grupo.methods.igpo import igpo
+from grupo.methods.omegaprm import omegaprm
 from grupo.methods.pta_grpo import pta_grpo
 from grupo.methods.spo_segment import spo_segment
 from grupo.methods.treepo import treepo
+from grupo.rollouts.samplers import AfterText
 from tests.reference.rollouts.comparison import Script, Settings
 from tests.reference.rollouts.scripted import Model
 from tests.reference.rollouts.scripts_hints import is_right
@@ -75,6 +77,25 @@ def segmented(*texts: str) -> Answers:
     )
 
 
+def stepwise(*texts: str, repaired_up_to: int) -> Answers:
+    """Texts of steps in turn; a beginning of few steps is continued rightly in every second call.
+
+    Args:
+        texts: The texts of the prompt's calls.
+        repaired_up_to: Largest number of steps that a continuation repairs.
+    """
+
+    def answers(context: str, n: int) -> str:
+        steps = context.count("|")
+        if not steps:
+            return texts[n % len(texts)]
+        return "42" if steps <= repaired_up_to and n % 2 == 0 else f"z|{n}|y|no"
+
+    return answers
+
+
+STEPS = "a|b|c|d|e|f|g|no"  # eight steps
+
 IGPO_ANSWER = "<answer>"
 
 
@@ -138,6 +159,24 @@ SCRIPTS = {
             ("equal beginnings", ("abCdEfG", "abCxYZW", "abC42")),
             ("the first letter is unlikely", ("Ab42", "Cd", "ef")),
             ("no letter is unlikely", ("ab", "cd", "ef")),
+        )
+    ],
+    "omegaprm": [
+        Script(
+            name,
+            omegaprm(group_size=3, completions=2, searches=searches, at=AfterText("|")),
+            Q,
+            stepwise(*texts, repaired_up_to=repaired),
+            is_right,
+            {"size": 3, "completions": 2, "searches": searches},
+            calls_in_order=False,
+        )
+        for name, texts, repaired, searches in (
+            ("the sixth step is wrong", (STEPS, "a|42", "42"), 5, 1),
+            ("the first step is wrong", (STEPS, "a|42", "42"), 0, 1),
+            ("wrong continuations are searched", (STEPS, "a|b|no", "42"), 4, 6),
+            ("all are right", ("42", "a|42", "b|42"), 4, 6),
+            ("all are wrong", ("no", "a|no", STEPS), 4, 6),
         )
     ],
     "igpo": [

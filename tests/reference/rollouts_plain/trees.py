@@ -185,6 +185,66 @@ def spo_segment(
 
 
 @reference(
+    "omegaprm",
+    "openreasoner/openr, data/omegaPRM_v2/omegaprm.py: OmegaPRM.run, without new tree nodes for"
+    " right rollouts",
+)
+def omegaprm(
+    q: Question,
+    policy: Policy,
+    reward: Reward,
+    *,
+    size: int = 8,
+    completions: int = 8,
+    searches: int = 8,
+) -> Rollouts:
+    """Reward terms `value<n>`: the value of the prefix of n letters, if a search measured it."""
+    group = sample(q.prompt, policy, reward, size)
+    solved = sum(rollout.reward for rollout in group) / size
+    visits: dict[str, int] = {"": 0}
+    value_of: dict[str, float] = {"": solved}
+    pool = [("", row.text) for row in group if 0 < solved < 1 and not row.reward]
+    terms: dict[int, dict[str, float]] = {}
+    texts = [row.text for row in group]
+    indices = [i for i, row in enumerate(group) if 0 < solved < 1 and not row.reward]
+    for _ in range(searches):
+        if not pool:
+            break
+
+        def score(state: str, text: str) -> float:
+            utility = 0.5 ** (1 - value_of[state]) * 0.9 ** ((len(text) - len(state)) / 500)
+            return utility + 0.125 * sum(visits.values()) ** 0.5 / (1 + visits[state])
+
+        scores = [score(*pair) for pair in pool]
+        best = scores.index(max(scores))
+        state, text = pool.pop(best)
+        index = indices.pop(best)
+        visits[state] += 1
+        terms[index] = {}
+        ends = [i + 1 for i, x in enumerate(text) if x == "|" and len(state) < i + 1 < len(text)]
+        ends = [len(state), *ends, len(text)]
+        while len(ends) > 2:
+            middle = (len(ends) - 1) // 2
+            prefix = text[: ends[middle]]
+            rest = [policy(q.prompt + prefix).text for _ in range(completions)]
+            wrong = [prefix + x for x in rest if not reward(prefix + x)]
+            value = 1 - len(wrong) / completions
+            terms[index][f"value{len(prefix)}"] = value
+            if value > 0:
+                value_of[prefix] = value
+                visits.setdefault(prefix, 0)
+                for more in wrong:
+                    texts.append(more)
+                    pool.append((prefix, more))
+                    indices.append(len(texts) - 1)
+            ends = ends[middle:] if value > 0 else ends[: middle + 1]
+    rows = [row.with_terms(**terms.get(i, {})) for i, row in enumerate(group)]
+    later = [i for i in terms if i >= size]
+    added = [Trained(q.prompt, merged([Part(texts[i])]), reward(texts[i]), terms[i]) for i in later]
+    return [*rows, *added]
+
+
+@reference(
     "igpo",
     "GuoqingWang1/IGPO, scrl/llm_agent/generation.py, info_gain_type prob_diff: before each turn,"
     " exp of the mean log-probability of the answer behind the rollout so far and a prefix",

@@ -74,7 +74,13 @@ def test_every_token_that_the_engine_draws_is_counted(policy, engine, name):
     "name",
     sorted(
         {*wrappers(GroupSampler(2))}
-        - {"AtHintLevel", "WithAnswerBelief", "WithColumnTerm", "WithExpertSolution"}
+        - {
+            "AtHintLevel",
+            "FirstErrorSearch",
+            "WithAnswerBelief",
+            "WithColumnTerm",
+            "WithExpertSolution",
+        }
     ),
 )
 def test_wrappers_generate_more_than_the_sampler_that_they_wrap(policy, engine, name):

@@ -52,7 +52,8 @@ function layCurves(names, go) {
   }
   const scored = ["sampled", "greedy"].filter((name) => heldOutSpec(name).lines.length);
   const first = MAIN_METRICS.filter((name) => names.includes(name));
-  const cards = [...first.slice(0, 1).map((name) => chartCard(() => metricSpec(name, go))),
+  const measured = [...new Set(RUNS.flatMap((run) => run.recipe.measured_terms || []))].map((term) => `reward/${term}`);
+  const cards = [...[...first.slice(0, 1), ...measured.filter((name) => names.includes(name))].map((name) => chartCard(() => metricSpec(name, go))),
     ...scored.slice(0, 1).map((name) => chartCard(() => heldOutSpec(name))),
     ...heldOutNllSpec().lines.slice(0, 1).map(() => chartCard(heldOutNllSpec)),
     ...first.slice(1).map((name) => chartCard(() => metricSpec(name, go)))];
