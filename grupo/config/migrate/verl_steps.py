@@ -1,4 +1,4 @@
-"""The meaning of a step in verl's trainers: synchronous, V1 with its modes, and fully asynchronous."""
+"""A step of verl's trainers: synchronous, V1 with its modes, and fully asynchronous."""
 
 import math
 
