@@ -1,5 +1,6 @@
 """The command `grupo serve`."""
 
+import shlex
 import sys
 from collections.abc import Mapping
 from dataclasses import replace
@@ -10,6 +11,8 @@ from typer import Argument, Option
 
 from grupo.util.console import print_error, print_line
 from grupo.util.errors import ConfigError
+from grupo.util.run_files import RECIPE_JSON
+from grupo.util.user_paths import parse_path
 
 if TYPE_CHECKING:
     from grupo.inference.serve import ServeOptions
@@ -80,6 +83,7 @@ def serve(
         raise ConfigError("max-new-tokens: vLLM takes it from each request. Allowed: --openai.")
     from grupo.inference.serve import ServeOptions
 
+    _check_no_run(model)
     interpreter = python or sys.executable
     options = ServeOptions(
         model,
@@ -110,6 +114,15 @@ def _check_openai_options(given: Mapping[str, object]) -> None:
         if name not in OPENAI_ARGUMENTS and given[name] != parameter.default:
             option = f"options {given[name]}" if name == "more" else name.replace("_", "-")
             raise ConfigError(f"{option}: of vLLM only. Leave it out, or leave --openai out.")
+
+
+def _check_no_run(model: str) -> None:
+    """Raise `ConfigError` for the folder of a run, which vLLM cannot load."""
+    if (parse_path(model) / RECIPE_JSON).is_file():
+        raise ConfigError(
+            f"model: {model!r} is a run. Allowed: the folder of `grupo export {shlex.quote(model)}"
+            " FOLDER`. --openai serves runs, without vLLM."
+        )
 
 
 def _serve_here(options: "ServeOptions", dry_run: bool) -> None:

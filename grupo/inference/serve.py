@@ -150,7 +150,7 @@ def check_interpreter(python: str) -> None:
     if problem:
         raise ConfigError(
             f"python: {python!r}: {problem}. Allowed: an interpreter with vLLM; docs/vllm.md says"
-            " how to install one."
+            " how to install one. --openai serves without vLLM."
         )
 
 

@@ -218,6 +218,17 @@ def test_a_dry_run_prints_the_command_only(grupo):
     assert out.endswith("--tensor-parallel-size 1 --max-num-seqs 8\n")
 
 
+def test_a_run_is_refused_without_openai(grupo, tmp_path):
+    run = tmp_path / "a run"
+    run.mkdir()
+    (run / "recipe.json").write_text("{}")
+    code, out, err = grupo("serve", str(run))
+    assert (code, out) == (2, "")
+    assert f"`grupo export '{run}' FOLDER`. --openai serves runs, without vLLM." in " ".join(
+        err.split()
+    )
+
+
 def test_options_of_vllm_are_refused_with_openai(capsys):
     with pytest.raises(SystemExit) as end:
         main(["serve", "model", "--openai", "--lora-rank", "4"])

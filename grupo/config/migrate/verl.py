@@ -2,13 +2,9 @@
 
 from typing import Any
 
-from grupo.config.migrate.settings import (
-    PLACEHOLDER_STEPS,
-    OptionValues,
-    learning_rate,
-    template_kwargs,
-)
+from grupo.config.migrate.settings import OptionValues, learning_rate, template_kwargs
 from grupo.config.migrate.verl_objective import ACTOR, ROLLOUT, translate_objective
+from grupo.config.migrate.verl_steps import prompts_per_step, staleness, steps
 
 MODEL = "actor_rollout_ref.model."
 OPTIM = f"{ACTOR}optim."
@@ -23,19 +19,20 @@ def translate(source: OptionValues) -> dict[str, Any]:
     if source.get("algorithm.adv_estimator", "gae") != "gae":
         source.used |= {name for name in source.values if name.startswith("critic.")}
     length = int(source.number("data.max_response_length", 512))
-    prompts = int(source.number("data.train_batch_size", 1024))
+    prompts = prompts_per_step(source)
+    max_steps = steps(source, prompts)
     source.used.add("data.gen_batch_size")
     return {
         "tasks": _table(source, "data.train_files", "train.parquet"),
         "eval_tasks": _table(source, "data.val_files", "test.parquet"),
-        "max_steps": _steps(source, prompts),
+        "max_steps": max_steps,
         "prompts_per_step": prompts,
-        "learning_rate": _learning_rate(source),
+        "learning_rate": _learning_rate(source, max_steps),
         "optimizer": _optimizer(source),
         "max_grad_norm": source.number(f"{ACTOR}grad_clip", 1.0),
         **_overlong(source),
         **_intervals(source),
-        **_staleness(source),
+        **staleness(source),
         "policy": _policy(source, length),
         "env": {"rewards": [_reward(source)]},
         "method": translate_objective(source, length, prompts).table(),
@@ -66,17 +63,6 @@ def _overlong(source: OptionValues) -> dict[str, str]:
     return {} if truncation == "error" else {"overlong": "truncate"}
 
 
-def _steps(source: OptionValues, prompts: int) -> int:
-    epochs = source.number("trainer.total_epochs", 30)
-    steps = int(source.number("trainer.total_training_steps", 0))
-    if steps < 1:
-        steps = PLACEHOLDER_STEPS
-        source.remarks.append(
-            f"set max_steps to {epochs:g} x number of tasks / {prompts}: {steps} is a placeholder"
-        )
-    return steps
-
-
 def _intervals(source: OptionValues) -> dict[str, Any]:
     save = int(source.number("trainer.save_freq", -1))
     test = int(source.number("trainer.test_freq", -1))
@@ -85,18 +71,10 @@ def _intervals(source: OptionValues) -> dict[str, Any]:
     return data | ({"save_every": save} if save > 0 else {})
 
 
-def _staleness(source: OptionValues) -> dict[str, int]:
-    """The staleness of the trainer's asynchronous modes, in versions of the weights, as grupo's."""
-    threshold = int(source.number("trainer.v1.sampler.max_off_policy_threshold", 8))
-    is_synchronous = source.get("trainer.v1.trainer_mode", "sync") == "sync"
-    return {} if is_synchronous else {"max_staleness": threshold}
-
-
-def _learning_rate(source: OptionValues) -> float | str:
+def _learning_rate(source: OptionValues, total: int) -> float | str:
     rate = source.number(f"{OPTIM}lr", 1e-6)
     kind = source.get(f"{OPTIM}lr_scheduler_type", source.get(f"{OPTIM}warmup_style", "constant"))
     source.used.add(f"{OPTIM}warmup_style")
-    total = source.number("trainer.total_training_steps", 0) or PLACEHOLDER_STEPS
     warmup = source.number(f"{OPTIM}lr_warmup_steps_ratio", 0.0)
     steps = source.number(f"{OPTIM}lr_warmup_steps", -1)
     warmup = steps / total if steps > 0 else warmup

@@ -1,5 +1,6 @@
 """An option of another library, and the option of grupo for the same choice."""
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -87,6 +88,15 @@ def not_negative(text: str) -> str:
     ('0', '50', '0')
     """
     return "0" if text.startswith("-") or text in ("None", "null") else text
+
+
+def rounded_up(text: str) -> str:
+    """The next whole number.
+
+    >>> rounded_up("0.1"), rounded_up("2")
+    ('1', '2')
+    """
+    return str(math.ceil(float(text)))
 
 
 @dataclass(frozen=True)

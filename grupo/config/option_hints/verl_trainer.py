@@ -1,11 +1,12 @@
 """Options of verl's trainer, rewards and services: the sections beside actor, rollout and data."""
 
 from grupo.config.option_hints import answers as to
-from grupo.config.option_hints.option import LOGS, PLACEMENT, missing, neutral
+from grupo.config.option_hints.option import LOGS, PLACEMENT, missing, neutral, rounded_up
 from grupo.config.option_hints.option import OtherOption as Option
 
 ROLLOUT = "actor_rollout_ref.rollout."
 V1 = "trainer.v1."
+ASYNC = "async_training."
 
 RUN = (
     Option("trainer.total_epochs", to.STEPS, "30", to.STEPS_OF_EPOCHS, "100"),
@@ -37,6 +38,18 @@ ASYNCHRONOUS = (
              f"{V1}sampler.sampler_kwargs*"),
     *neutral("generation runs ahead as far as --max-staleness allows", "trainer.use_v1",
              f"{V1}sync*", f"{V1}colocate_async.*", f"{V1}separate_async.*", "transfer_queue.*"),
+    Option(f"{ASYNC}staleness_threshold", to.STALENESS, "0.1",
+           "of the fully asynchronous trainer: a fraction of a step, rounded up", "1", rounded_up),
+    Option(f"{ASYNC}trigger_parameter_sync_step", to.MINIBATCHES, "4",
+           "a step is what is trained between two syncs of the weights", "4"),
+    Option(f"{ASYNC}require_batches", to.MINIBATCHES, "1",
+           "minibatches is trigger_parameter_sync_step x require_batches", "4"),
+    Option("rollout.total_rollout_steps", to.STEPS, "100",
+           "it counts prompts: steps is total_rollout_steps / prompts_per_step", "100"),
+    *neutral("generation runs ahead as far as --max-staleness allows", f"{ASYNC}partial_rollout",
+             f"{ASYNC}*dynamic_*", f"{ASYNC}concurrent_samples_per_replica",
+             f"{ASYNC}use_trainer_do_validate", f"{ASYNC}use_dynamic_resource_scheduling"),
+    *neutral(PLACEMENT, "rollout.nnodes", "rollout.n_gpus_per_node"),
 )  # fmt: skip
 REWARD = (
     Option("reward.custom_reward_function.path", to.REWARD, "None", example="rewards.py:correct"),

@@ -1,4 +1,4 @@
-"""verl's V1 trainer, the sections of its rewards, and scripts with branches."""
+"""verl's V1 and fully asynchronous trainers, its reward sections, and scripts with branches."""
 
 import json
 from pathlib import Path
@@ -9,6 +9,7 @@ from grupo.config.migrate import migrate_file
 from grupo.config.migrate.settings import OptionValues
 from grupo.config.migrate.shell import read_hydra_arguments
 from grupo.config.option_hints import explain_option
+from grupo.util.errors import ConfigError
 from tests.config.migrate.test_migrate import recipe_of
 
 TRAINER_NAMES = json.loads((Path(__file__).parent / "verl_trainer_options.json").read_text())
@@ -46,6 +47,39 @@ def test_asynchronous_modes_have_their_staleness(tmp_path, arguments, staleness)
     migration = migrate(tmp_path, arguments)
     assert recipe_of(migration.text).max_staleness == staleness
     assert migration.untranslated == {}
+
+
+FULLY_ASYNC = (
+    "data.train_batch_size=0 data.gen_batch_size=1 actor_rollout_ref.actor.ppo_mini_batch_size=32"
+    " rollout.total_rollout_steps=25600 async_training.staleness_threshold=1.5"
+    " async_training.trigger_parameter_sync_step=4 async_training.require_batches=2"
+    " async_training.partial_rollout=True rollout.nnodes=2"
+    " actor_rollout_ref.actor.optim.lr_warmup_steps=10"
+)
+
+
+def test_a_step_of_the_fully_asynchronous_trainer_lies_between_two_syncs(tmp_path):
+    recipe = recipe_of(migrate(tmp_path, FULLY_ASYNC).text)
+    assert recipe.prompts_per_step == 4 * 2 * 32
+    assert recipe.method.updates.minibatches == 4 * 2
+    assert recipe.max_steps == 25600 / (4 * 2 * 32)
+    assert recipe.max_staleness == 2
+    assert recipe.learning_rate.fraction == 10 / 100
+
+
+@pytest.mark.parametrize(
+    ("arguments", "name"),
+    [
+        ("data.train_batch_size=0", "data.train_batch_size"),
+        (
+            f"{FULLY_ASYNC} actor_rollout_ref.actor.ppo_mini_batch_size=0",
+            "actor_rollout_ref.actor.ppo_mini_batch_size",
+        ),
+    ],
+)
+def test_a_step_without_prompts_is_refused_by_name(tmp_path, arguments, name):
+    with pytest.raises(ConfigError, match=f"^{name}: 0. Allowed: 1 or more.$"):
+        migrate(tmp_path, arguments)
 
 
 def test_what_grupo_does_with_old_rollouts_is_said(tmp_path):

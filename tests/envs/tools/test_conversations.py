@@ -11,6 +11,7 @@ from grupo.core.component import component
 from grupo.core.types import Task
 from grupo.envs import MultiTurn
 from grupo.envs.tools import McpServer, Python, Sandbox, Sql, Toolbox
+from grupo.envs.tools.backends.program import python_command
 from grupo.envs.tools.backends.protocol import Launch
 from grupo.envs.tools.formats import FORMATS
 from tests.helpers.paths import ROOT
@@ -149,7 +150,7 @@ class Unconfined:
 
     @contextmanager
     def launch(self, limits, packages=()):
-        yield Launch((sys.executable, "-"))
+        yield Launch(python_command(sys.executable, limits))
 
     def unavailable_limits(self):
         return ()
