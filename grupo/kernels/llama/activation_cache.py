@@ -92,15 +92,6 @@ class ActivationCache:
         """Frees the memory of the rows, after they have been removed."""
         self.buffers = ()
 
-    def discard(self) -> None:
-        """Frees the memory of rows that may be in use: they are no longer valid.
-
-        Their numbers are not used again, because rollouts that are being generated have some.
-        """
-        self.release()
-        self.weights_version = None
-        self.generation += 1
-
     def allocate(self, count: int, like: Tensor) -> tuple[int, tuple[Tensor, ...]] | None:
         """Reserves `count` rows of the dtype of `like`, or returns None if the cache is full.
 

@@ -7,7 +7,6 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from grupo.kernels.last_backward import is_last_backward
 from grupo.kernels.llama.activation_cache import ActivationCache, ActivationLayout, ScratchBuffers
 from grupo.kernels.llama.forward_backward import LayerOps, OutputIndex
 from grupo.kernels.llama.model_weights import LlamaWeights
@@ -25,11 +24,6 @@ class LayerStack(Protocol):
     activation_layout: ActivationLayout
     activation_cache: ActivationCache
     scratch: ScratchBuffers
-    pending_passes: int  # passes over cached activations that may still be differentiated
-
-    def release_caches(self) -> None:
-        """Frees cached activations and logits."""
-        ...
 
     def layer_ops(self, like: Tensor, position: Tensor, products: Products) -> LayerOps: ...
 
@@ -72,14 +66,13 @@ class CachedForward(torch.autograd.Function):
             hidden = backend.forward(*args)
         else:
             activations = cache.buffers
-            backend.pending_passes += 1
             rows = activation_index if output_index is None else activation_index[output_index]
             ops = backend.layer_ops(x, packed.position, products)
             hidden = ops.norm(activations[-1][rows], backend.weights.final_norm_weight)
         ctx.save_for_backward(*weights)
         ctx.backend = backend
         ctx.packed = packed
-        ctx.activations = list(activations)
+        ctx.activations = activations
         ctx.activation_index = activation_index
         ctx.output_index = output_index
         ctx.weights_version = weights_version
@@ -99,9 +92,6 @@ class CachedForward(torch.autograd.Function):
         ops = backend.layer_ops(ctx.activations[-1], packed.position, products)
         last = len(backend.weights.layers) - 1
         output = _activations(ctx, last + 1)
-        is_freed = ctx.activation_index is not None and _is_last_use(backend)
-        if is_freed:
-            backend.release_caches()
         output = output if output_index is None else output[output_index]
         grad = grads[0].contiguous()
         grad, norm_grad = ops.norm_backward(
@@ -111,18 +101,9 @@ class CachedForward(torch.autograd.Function):
         for i in reversed(range(len(backend.weights.layers))):
             layer = backend.weights.layers[i]
             index = output_index if i == last else None
-            activations = _activations(ctx, i)
-            if is_freed:
-                ctx.activations[i] = None
-            grad, layer_grads = ops.backward(layer, activations, grad, tree, index)
+            grad, layer_grads = ops.backward(layer, _activations(ctx, i), grad, tree, index)
             weight_grads[:0] = [layer_grads.get(name) for name in layer.parameters]
         return None, None, None, None, None, grad, *weight_grads
-
-
-def _is_last_use(backend: LayerStack) -> bool:
-    """Whether nothing will read the caches after the backward pass that has just begun."""
-    backend.pending_passes -= 1
-    return is_last_backward() and not backend.pending_passes
 
 
 def _check_valid(ctx: Any) -> None:

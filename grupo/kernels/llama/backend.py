@@ -36,7 +36,6 @@ from grupo.kernels.packing.prefix_trie import PackedTokens
 from grupo.kernels.packing.tree_attention import TreeAttention
 from grupo.kernels.prefix_cache import PrefixCache
 from grupo.kernels.routing import RouterPass
-from grupo.util.heap import trim_heap
 
 
 class NativeLlamaBackend:
@@ -78,18 +77,15 @@ class NativeLlamaBackend:
             library, self.weights.shape, self.scratch, self.activation_cache.capacity
         )
         self.decode_layers: LayerArray | None = None
-        self.pending_passes = 0
 
     def reset(self, prefix_cache: PrefixCache, *, trained_on: bool) -> None:
         self.prefix_cache = prefix_cache
         self.keeps_activations = trained_on
-        self.pending_passes = 0
         self.prefix_cache.activation_index.clear()
         version = self.weights.version(self.weights.dtype)
         # the version does not name the scale of an adapter, nor whether it is enabled
         if self.weights.adapters or version != self.activation_cache.weights_version:
             self.decode_layers = None
-            trim_heap()  # gradients of the last update
         self.activation_cache.clear(version)
         self.logit_cache.clear(version, self.weights.products(version))
         if not self.keeps_activations:  # an evaluation may need the memory
@@ -101,12 +97,6 @@ class NativeLlamaBackend:
         self.decode_layers = None
         self.scratch.release(PANELS)
         self.logit_cache.release_panels()
-
-    def release_caches(self) -> None:
-        """Frees cached activations and logits, which are computed again if they are needed."""
-        self.activation_cache.discard()
-        self.logit_cache.clear(None, self.logit_cache.products)
-        self.logit_cache.release()
 
     def prefill(
         self,

@@ -68,10 +68,8 @@ class LogitCache:
         self.logit_index.fill_(NOT_CACHED)
 
     def release(self) -> None:
-        """Frees the memory of the logits, after they have been removed, and of old panels."""
+        """Frees the memory of the logits, after they have been removed."""
         self.buffer = self.buffer.new_empty(0)
-        if self.panels is None:
-            self.scratch.release(PANELS)
 
     def release_panels(self) -> None:
         """Frees the copy of the head's weight, unless `compute_logits` needs it."""

@@ -17,7 +17,6 @@ from grupo.distributed.exchange import (
     raise_out_of_memory_on_all_ranks,
     report_sharded_out_of_memory,
 )
-from grupo.kernels.last_backward import last_backward
 from grupo.method import Method
 from grupo.training.update.policy_device import (
     MicrobatchResult,
@@ -124,7 +123,7 @@ def _accumulate_directly(
     weighted_batch = WeightedBatch(batch, weight)
     results = list[MicrobatchResult]()
     with _handle_out_of_memory(policy, ranks):
-        for number, (rows, factor) in enumerate(microbatches, 1):
+        for rows, factor in microbatches:
             microbatch = batch.select_rows(rows)
             policy_signals = policy.signals(microbatch, signal_names)
             logp = policy_signals.logp
@@ -135,8 +134,7 @@ def _accumulate_directly(
             )
             loss_per_action = method.loss(policy_signals, device_microbatch)
             loss = (factor * device_weight * loss_per_action).sum()
-            with last_backward(number == len(microbatches)):
-                (loss + factor * routers.loss(policy_signals)).backward()
+            (loss + factor * routers.loss(policy_signals)).backward()
             if factor:
                 routers.add_last_rows()
                 results.append(MicrobatchResult.of(rows, policy_signals, loss))
@@ -170,19 +168,18 @@ def _accumulate_through_signals(
     trained_rows = torch.stack(has_gradient).any(0).nonzero()[:, 0]
     microbatches = _microbatches_with_factors(policy, batch.select_rows(trained_rows), ranks)
     with _handle_out_of_memory(policy, ranks):
-        for number, (indices, factor) in enumerate(microbatches, 1):
+        for indices, factor in microbatches:
             rows = trained_rows[indices]
             signals_with_grad = policy.signals(batch.select_rows(rows), signal_names)
             if factor:
                 routers.add_last_rows()
-            with last_backward(number == len(microbatches)):
-                torch.autograd.backward(
-                    [signals_with_grad[name] for name in gradients],
-                    [
-                        to_device(factor * gradient[rows], signals_with_grad[name].device)
-                        for name, gradient in gradients.items()
-                    ],
-                )
+            torch.autograd.backward(
+                [signals_with_grad[name] for name in gradients],
+                [
+                    to_device(factor * gradient[rows], signals_with_grad[name].device)
+                    for name, gradient in gradients.items()
+                ],
+            )
 
 
 def _handle_out_of_memory(
