@@ -11,6 +11,7 @@ from grupo.rollouts.samplers import (
     ChosenStart,
     DistilledDrafts,
     EarlyPruning,
+    FirstErrorSearch,
     ForcedRethinking,
     GroupPart,
     GroupSampler,
@@ -26,6 +27,7 @@ from grupo.rollouts.samplers import (
     WindowSampler,
     WithReflection,
 )
+from grupo.rollouts.samplers.cut_points import AtFractions
 from grupo.testing.smoke.echo_env import MAX_NEW_TOKENS
 
 GROUP_SIZE = 8
@@ -86,6 +88,7 @@ SCALED: Mapping[type, Callable[[Any], Mapping[str, Any]]] = {
         "answer_header": "=",
     },
     EarlyPruning: lambda sampler: {"prune_at": 1, "max_new_tokens_after": MAX_NEW_TOKENS},
+    FirstErrorSearch: lambda sampler: {"at": AtFractions()},
     ForcedRethinking: lambda sampler: {"min_tokens": 1, "marker": "b"},
     RandomTrigger: lambda trigger: {"texts": (("b", 1.0),), "if_correct": "", "if_wrong": ""},
     RevisionPrompt: lambda prompt: {"instruction": "="},
