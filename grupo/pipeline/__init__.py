@@ -1,4 +1,17 @@
-"""Pipelines of stages: supervised, preference and RL training, surveys, collections, exports."""
+"""Pipelines of stages, which start from the weights and read the rows of earlier stages.
+
+Stages: `Stage` trains a policy by a recipe. `CollectStage` samples rollouts and writes rows for
+training. `SurveyStage` samples rollouts of every task and writes the task's pass rate, without
+training. `ProgramStage` lets the policy write instructions for all tasks of a kind, and keeps the
+best ones. `ExportStage` writes a model folder.
+
+`CollectStage.rows` makes rows of a group: `solved` and `answers` make supervised rows of the right
+and of all answers; `best_against_worst`, `best_against_worst_in_context` (the prompt is that of the
+rollouts), `answers_against_rejected` (a turn strategy rejected the others) and `VerifiedPairs` make
+preference pairs; `JoinedRoleChains` joins the thoughts of several roles in one row. A later recipe
+reads them as `CollectedTasks`, and a survey's tasks as `SurveyedTasks`. `verified_loop` is a whole
+pipeline: RL, DPO on pairs of a verifier, RL.
+"""
 
 from grupo.pipeline.conditions import ConditionFailedError, MetricAtLeast, MetricAtMost
 from grupo.pipeline.merge import WeightMerge, linear, spherical

@@ -58,7 +58,7 @@ def stages_used_as_rewards(recipe: Recipe) -> list[str]:
     return list(_stage_names_in(recipe.env))
 
 
-def with_model_folders(recipe: Recipe, folder_of: Callable[[str], str]) -> Recipe:
+def with_resolved_model_folders(recipe: Recipe, folder_of: Callable[[str], str]) -> Recipe:
     """The recipe with the folders of models in place of references to export stages.
 
     Args:

@@ -12,11 +12,11 @@ from grupo.distributed.base import Ranks
 from grupo.distributed.exchange import broadcast_from_rank_0, exchange_json
 from grupo.distributed.phase import Phase
 from grupo.distributed.start import launched_ranks
-from grupo.pipeline.begin import resolve_stage_references
 from grupo.pipeline.merge import WeightMerge
 from grupo.pipeline.pipeline import Pipeline, StageExecution, stage_executions
 from grupo.pipeline.pipeline_file import check_resumable_pipeline, pipeline_text, read_pipeline
 from grupo.pipeline.progress import PipelineProgress
+from grupo.pipeline.stage_recipe import resolve_stage_references
 from grupo.pipeline.stages import OWN_POLICY
 from grupo.pipeline.validate import check_pipeline
 from grupo.storage.atomic_files import make_folder, remove_temporary_files, write_atomically

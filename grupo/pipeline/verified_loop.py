@@ -1,4 +1,4 @@
-"""The loop of VerIPO: RL, DPO on pairs that a verifier makes, and RL with fewer solved tasks.
+"""The loop of VerIPO: RL, DPO on pairs of a verifier, and RL without most of the solved tasks.
 
 Source: Li et al., 2025, arXiv:2505.19000.
 """
@@ -29,10 +29,11 @@ def verified_loop(
     leaves out four fifths of the tasks that all four rollouts solve, as in the source.
 
     Args:
-        search: RL on all tasks; the verifier's checks are reward terms of weight 0.
+        search: RL on all tasks. Its reward has the verifier's checks as terms of weight 0, so that
+            they are recorded and not rewarded.
         align: Training on pairs, such as with `dpo()`. The pairs replace its tasks.
-        again: RL after `align`, on the remaining tasks of `search` instead of its own. The source
-            halves the learning rate.
+        again: RL after `align`. Its tasks are replaced by the remaining tasks of `search`. The
+            source halves the learning rate.
         rows: The verifier: returns the pairs of a group, as `VerifiedPairs` does.
         attempts: Number of sampled rollouts per task that the verifier reads.
         rounds: Number of times that the loop runs.

@@ -26,7 +26,8 @@ from grupo.storage.segments import SegmentFiles, Segments, SegmentsInMemory, fro
 REPLAY_BUFFER = "replay_buffer"  # name of the file, in a checkpoint, with the buffer's tensors
 # name, in the file, of the tensor with step, bytes and CRC-32 of each segment
 SEGMENT_CHECKSUMS = "written"
-# numbers per action, one tuple for each row of the rollout; a rollout has one row for each context
+# numbers per action, a tuple for each row of the batch that the rollout becomes: a turn that resets
+# the context begins a new row
 ValuesPerAction = tuple[tuple[float, ...], ...]
 
 
@@ -35,7 +36,7 @@ class StoredRollout:
     """A rollout of an earlier step with its advantages and old log-probabilities.
 
     Args:
-        task_key: Key of the rollout's task.
+        task_key: Identifier of the rollout's task (`Task.key`).
         task_source: Name of the task family or file that the task comes from (`Task.source`).
         rollout: The rollout.
         old_logp: Old log-probability of each action, the denominator of the ratio.

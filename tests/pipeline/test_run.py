@@ -26,8 +26,8 @@ from grupo.pipeline import (
     run_pipeline,
     solved,
 )
-from grupo.pipeline.begin import recipe_of_round
 from grupo.pipeline.collect import NothingCollectedError
+from grupo.pipeline.stage_recipe import recipe_of_round
 from grupo.storage.checkpoint import CorruptRun
 from grupo.storage.safetensors import load_tensors
 from grupo.tasks import split_tasks

@@ -57,7 +57,7 @@ class EarlyExits:
         """Random cut positions in ascending order: each is the number of tokens before a cut."""
         response = thinking.last_response
         think_end_length = len((await actor.prefill_forced(thinking, "", self.think_end)).items)
-        # tokens of `think_end`, or the end token: a cut at or after them would not be an early exit
+        # tokens of `think_end`, or the end token: the last early exit is directly before them
         num_end_tokens = {"stop": think_end_length, "end": 1}.get(response.finish_reason, 0)
         positions = range(1, len(response.items) - num_end_tokens + 1)
         return sorted(actor.rng("exits").sample(positions, min(max_cuts, len(positions))))

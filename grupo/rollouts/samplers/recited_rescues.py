@@ -1,4 +1,4 @@
-"""Copies of correct answers that were found with help, as answers to the task's own prompt."""
+"""Copies correct rollouts that a changed prompt led to, such as one with a hint."""
 
 from dataclasses import replace
 
@@ -14,9 +14,11 @@ RECITED = "recited"  # `Rollout.source` of a copy
 
 @component
 class WithRecitedRescues(SamplerWrapper):
-    """Adds a copy of each correct rollout with a given source, with the task's own prompt.
+    """For each correct rollout from `sources`, adds a copy that answers the task's own prompt.
 
-    A copy keeps the reward, has the source "recited", and is marked as not sampled.
+    The inner sampler, a `Rescue`, generates rollouts with a hint for a task that no rollout solves.
+    The text of a copy is forced after the task's own prompt. A copy keeps the reward, has the
+    source "recited", and is marked as not sampled.
 
     Args:
         inner: The sampler of the group, a `Rescue`.

@@ -67,7 +67,7 @@ class MostVoted:
     extract: Extractor = final_answer
 
     async def __call__(self, actor: Actor, before: Rollout, candidates: Sequence[Rollout]) -> int:
-        return most_voted_with_usage(self._answers(before, candidates))
+        return index_of_most_voted(self._answers(before, candidates))
 
     def rejected(
         self, before: Rollout, candidates: Sequence[Rollout], index: int
@@ -81,8 +81,8 @@ class MostVoted:
         return [self.extract(text_since(before, rollout)) or None for rollout in candidates]
 
 
-def most_voted_with_usage(answers: Sequence[Hashable | None]) -> int:
-    """`most_voted`, whose vote is also counted in the usage.
+def index_of_most_voted(answers: Sequence[Hashable | None]) -> int:
+    """Index of the first attempt with the most frequent answer; counts the vote in the usage.
 
     Args:
         answers: The answer of each attempt; None does not vote.

@@ -17,7 +17,7 @@ COMPARE = "{task}\n\nAnswer 1: {first}\n\nAnswer 2: {second}\n\nWhich is better?
 
 @component
 class PairwiseComparison:
-    """The candidate that remains when each one is compared with the best one before it.
+    """Chooses the best candidate: compares each one, in order, with the best one so far.
 
     Two prompts compare a pair of candidates, in both orders. The later candidate becomes the best
     one only if both replies prefer it. A preference for a position, or a reply without 1 or 2,
@@ -29,7 +29,7 @@ class PairwiseComparison:
         role: Role that replies; "" for the policy itself.
 
     Raises:
-        ConfigError: The prompt lacks a placeholder, or has one without a value.
+        ConfigError: `prompt` lacks a placeholder, or has an unknown one.
     """
 
     prompt: str = COMPARE
@@ -40,7 +40,7 @@ class PairwiseComparison:
 
     @property
     def provides(self) -> Provides:
-        """The role that replies."""
+        """The role whose replies this component generates, for the check of the recipe."""
         return Provides(roles=(self.role,) if self.role else ())
 
     async def __call__(self, actor: Actor, before: Rollout, candidates: Sequence[Rollout]) -> int:

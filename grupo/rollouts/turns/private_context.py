@@ -23,9 +23,10 @@ class PutsThoughtsInPrompts(Protocol):
 async def private_reply(
     actor: Actor, rollout: Rollout, prompt: Observation, *, role: str = "", label: str
 ) -> str:
-    """The reply of a role to a prompt, which is read in place of the next observation.
+    """The reply of a role to a prompt; the role reads the prompt in place of the next observation.
 
-    The usage `replies/empty` counts replies without a token, whose prompt fills the context.
+    The usage `replies/empty` counts replies without a token. A reply is empty if its prompt fills
+    the context.
 
     Args:
         actor: Generates the reply.
@@ -60,8 +61,9 @@ async def answer_to_prompt(
         inner: Generates the answer.
     """
     answer = await inner(actor, rollout, prompt)
-    encoded = await actor.prefill_forced(rollout, observation, "")
-    return replace_answer(rollout, rollout.append_turn(observation, encoded), answer)
+    # a response without actions, which holds the tokens of the observation
+    empty_response = await actor.prefill_forced(rollout, observation, "")
+    return replace_answer(rollout, rollout.append_turn(observation, empty_response), answer)
 
 
 async def answer_in_new_context(
@@ -71,10 +73,11 @@ async def answer_in_new_context(
     prompt: Observation,
     inner: TurnStrategy,
 ) -> Rollout:
-    """The rollout with an answer whose context is another prompt, without the earlier turns.
+    """The rollout with an answer before which the policy reads only a prompt.
 
-    The answer remains a sample of the policy, because its context is recorded as it was. When the
-    rollout is trained on, each such turn is a row of the batch.
+    The policy reads neither the observation nor the earlier turns, which stay in the rollout. The
+    answer remains a sample of the policy: its response keeps the tokens of the prompt that it was
+    generated after. When the rollout is trained on, each such turn is a row of the batch.
 
     Args:
         actor: Generates the answer.
@@ -104,12 +107,13 @@ def replace_answer(before: Rollout, first: Rollout, revision: Rollout) -> Rollou
     start = len(before.turns)
     observation, answered = first.turns[start]
     (_, response), *rest = revision.turns[start:]
-    context = {
+    context = {  # how the turn of `first` began, which an answer after another prompt cannot know
         "observation": answered.observation,
         "resets_context": answered.resets_context,
         "rewrites_history": answered.rewrites_history,
     }
     turns = ((observation, replace(response, **context)), *rest)
+    # experts that routers chose (`routes`) after another prompt are not those after this one
     new = ((o, replace(response, off_context=True, routes="")) for o, response in turns)
     return replace(first, turns=(*before.turns, *new))
 

@@ -43,14 +43,17 @@ class RecalledThoughts:
     `grupo.core.thought_memory.ThoughtMemory`).
 
     This strategy does not suit environments in which a later turn needs the whole first
-    observation, such as the rules of a game. The usage `memory/thoughts`, `memory/merged`,
-    `memory/forgotten` and `memory/recalled` counts thoughts. `memory/no_thought` and
-    `memory/nothing_recalled` count turns without a new and without a recalled thought; the first
-    turn of a rollout is not counted.
+    observation, such as the rules of a game.
+
+    The usage counts lines that the policy wrote (`memory/thoughts`), thoughts that a new one
+    replaced (`memory/merged`), thoughts that were removed (`memory/forgotten`) and recalled ones
+    (`memory/recalled`). After the first turn of a rollout, `memory/no_thought` counts turns without
+    a new thought, and `memory/nothing_recalled` counts turns without a recalled one.
 
     Args:
         count: Largest number of recalled thoughts.
-        cells: Number of cells, 1 or even. With 1, a recall compares all thoughts.
+        cells: Number of cells: 1, or an even number, as each direction of the hash has a cell on
+            either side. With 1, a recall compares all thoughts.
         probes: Number of cells that a recall reads. With fewer than `cells`, a recall may miss
             similar thoughts.
         cell_size: Largest number of thoughts in a cell. The oldest ones beyond it are forgotten.
@@ -90,7 +93,7 @@ class RecalledThoughts:
 
     @property
     def provides(self) -> Provides:
-        """The role that thinks."""
+        """The role whose replies this strategy generates, for the check of the recipe."""
         return Provides(roles=(self.role,) if self.role else ())
 
     @property
@@ -171,13 +174,13 @@ PAPER = Paper(
         "A thought is any line that the policy writes, not a relation of two entities.",
         "The policy thinks about a turn before the next turn, and not at all about the last turn.",
         "Thoughts merge by their cosine; the policy names only the thoughts to forget.",
-        "The vector of a thought is that of its hashed words by default, of no trained model.",
+        "By default the vector of a thought counts its hashed words; no trained model computes it.",
         "All thoughts are in one cell by default, as the hash loses thoughts; a recall may read"
         " several cells.",
     ),
     missing=(
         "Dialogues with people's ratings, on which the paper is evaluated.",
-        "A comparison on a pretrained model: docs/answer_time.md has two tasks of one.",
+        "A comparison on a pretrained model; docs/answer_time.md has two tasks with such a model.",
     ),
     shown=(
         "tests/core/test_thought_memory.py"

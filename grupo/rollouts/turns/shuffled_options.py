@@ -14,7 +14,7 @@ from grupo.core.ranges import Calls
 from grupo.core.types import Observation, Rollout
 from grupo.core.usage import add_external_usage
 from grupo.rollouts.turns.best_of import NOT_SAMPLED, mark_not_sampled
-from grupo.rollouts.turns.choices import most_voted_with_usage, text_since
+from grupo.rollouts.turns.choices import index_of_most_voted, text_since
 from grupo.rollouts.turns.forced_start import append_forced
 from grupo.rollouts.turns.private_context import answer_to_prompt, task_text, with_task_text
 
@@ -32,7 +32,8 @@ class ShuffledOptions:
 
     If several options have the most votes, the one that got the first of these votes wins. If no
     attempt names an option, the first attempt is returned. A prompt without options is answered
-    once; the usage `options/missing` counts these turns.
+    once, and the usage `options/missing` counts it. The answer of every turn is marked as not
+    sampled, because a vote may choose it: no loss takes its ratio.
 
     Args:
         n: Number of attempts at the turn.
@@ -49,7 +50,7 @@ class ShuffledOptions:
     answer_form: str = "{letter}"
     inner: TurnStrategy = single_response
 
-    provides = NOT_SAMPLED
+    provides = NOT_SAMPLED  # no answer of this turn is a sample of the policy: none has a ratio
 
     def __post_init__(self) -> None:
         names = placeholders(self.answer_form)
@@ -78,7 +79,7 @@ class ShuffledOptions:
         for i, (text, index) in enumerate(zip(texts, votes, strict=True)):
             voted_for = "none" if index is None else options.contents[index]
             add_private_turn(f"attempt {i + 1} of {self.n}, vote for {voted_for}", text)
-        winner = votes[most_voted_with_usage(votes)]
+        winner = votes[index_of_most_voted(votes)]
         if winner is None:
             return mark_not_sampled(rollout, attempts[0])
         values = {"letter": options.letter(winner), "option": options.contents[winner]}
@@ -104,7 +105,7 @@ def option_orders(num_options: int, count: int, rng: Random) -> list[tuple[int, 
 PAPER = Paper(
     title="Can Generalist Foundation Models Outcompete Special-Purpose Tuning? Case Study in "
     "Medicine",
-    use="Questions with options: SimilarExamples(…, inner=ShuffledOptions(5)) is the whole recipe.",
+    use="Questions with options: SimilarExamples(…, inner=ShuffledOptions(5)) is the method.",
     tags=("hints", "exploration"),
     kind="evaluation",
     catalogue=("medprompt",),
@@ -115,8 +116,9 @@ PAPER = Paper(
         "Examples are the nearest by BM25 instead of an embedding model.",
     ),
     missing=(
-        "A comparison on a pretrained model: docs/answer_time.md has eight answers of one.",
-        "Chains of thought are collected by a CollectStage with rows=solved before the evaluation.",
+        "A comparison on a pretrained model; docs/answer_time.md has eight of its answers.",
+        "Chains of thought in the examples, unless a CollectStage with rows=solved collects them"
+        " before the evaluation.",
     ),
     shown=(
         "tests/rollouts/turns/test_shuffled_options.py"

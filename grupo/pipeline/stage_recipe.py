@@ -12,7 +12,7 @@ from grupo.distributed.base import Ranks
 from grupo.distributed.exchange import broadcast_from_rank_0
 from grupo.distributed.phase import Phase
 from grupo.models.start_weights import StartWeights
-from grupo.pipeline.export import with_model_folders
+from grupo.pipeline.export import with_resolved_model_folders
 from grupo.pipeline.merge import MergedWeights, WeightMerge
 from grupo.pipeline.pipeline import StageExecution
 from grupo.pipeline.progress import PipelineProgress
@@ -62,10 +62,14 @@ def recipe_of_round(recipe: Recipe, round_number: int) -> Recipe:
 def resolve_stage_references(
     execution: StageExecution, progress: PipelineProgress, ranks: Ranks
 ) -> Recipe:
-    """The recipe of a stage, with weights, tasks and models in place of references to stages.
+    """The recipe of a stage, without references to other stages.
+
+    In their place are start weights, tasks, and the folders of auxiliary models, such as a
+    reference policy or a teacher.
 
     Args:
-        execution: The execution of the stage.
+        execution: The execution of the stage. Its `start` names the weights to start from: a stage,
+            a merge of several stages, or the recipe's own policy (`OWN_POLICY`).
         progress: The runs and data of the stages that have ended.
         ranks: The processes that run the stage together. Rank 0 writes merged weights.
     """
@@ -75,13 +79,13 @@ def resolve_stage_references(
         name: with_resolved_task_sources(fields[name], progress.resolve_task_source)
         for name in ("tasks", "eval_tasks")
     }
-    recipe = with_model_folders(recipe.replace(**task_fields), progress.model_folder)
+    recipe = with_resolved_model_folders(recipe.replace(**task_fields), progress.model_folder)
     if isinstance(execution.start, WeightMerge):
         return _with_merged_weights(recipe, execution, progress, ranks)
     if execution.start == OWN_POLICY:
         return recipe
     run_folder, checkpoint_name = progress.run_and_checkpoint(execution.start)
-    if run_folder is None:  # no earlier stage was trained, so the recipe's own policy stays
+    if run_folder is None:  # `start` leads to a stage that trains no policy: its own one stays
         return recipe
     return with_model(recipe, f"{run_folder}@{checkpoint_name}")
 
