@@ -8,6 +8,7 @@ from pathlib import Path
 
 from grupo.report.read_run import Record, read_numbered_rollouts
 from grupo.util.errors import ConfigError
+from grupo.util.terminal_text import one_line
 
 FILE_NAME = "attempt.txt"  # the text of a rollout in its commit
 ENVIRONMENT = {"GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_NOSYSTEM": "1", "LC_ALL": "C"}
@@ -45,12 +46,21 @@ def write_git_history(run_folder: Path, folder: Path, selected: Sequence[Record]
         folder.mkdir()
     except OSError as error:
         raise ConfigError(f"git: {str(folder)!r} cannot be made: {error.strerror}.") from error
+    rollouts = (r for r in read_numbered_rollouts(run_folder) if r["id"] in written)
+    try:
+        _fill(git, folder, commit_stream(rollouts, ids[0]))
+    except BaseException:  # also an interrupt: the same command works again
+        shutil.rmtree(folder)
+        raise
+    return len(written)
+
+
+def _fill(git: str, folder: Path, stream: Iterator[bytes]) -> None:
+    """Make the repository in an empty folder, with the commits and the files of `main`."""
     _run(git, folder, "init", "--quiet", "--template=")
     _run(git, folder, "symbolic-ref", "HEAD", "refs/heads/main")
-    rollouts = (r for r in read_numbered_rollouts(run_folder) if r["id"] in written)
-    _import(git, folder, commit_stream(rollouts, ids[0]))
+    _import(git, folder, stream)
     _run(git, folder, "reset", "--quiet", "--hard")
-    return len(written)
 
 
 def with_ancestors(ids: Sequence[str], parents: Mapping[str, Sequence[str]]) -> Collection[str]:
@@ -100,9 +110,11 @@ def commit_stream(rollouts: Iterator[Record], main_id: str) -> Iterator[bytes]:
 
 
 def _message(rollout: Record) -> str:
-    terms = "".join(f"{name}: {value}\n" for name, value in rollout["reward_terms"].items())
+    """The message of a commit, of which a name or a value of the journal forges no line."""
+    terms = (f"{name}: {value}" for name, value in rollout["reward_terms"].items())
     title = f"attempt {rollout['id']}, reward {rollout['reward']}"
-    return f"{title}\n\ntask: {rollout['task']}\n{terms}"
+    lines = (title, "", f"task: {rollout['task']}", *terms)
+    return "".join(f"{one_line(line)}\n" for line in lines)
 
 
 def _data(text: str) -> bytes:
@@ -140,5 +152,5 @@ def _environment() -> dict[str, str]:
 
 def _check(return_code: int, message: bytes) -> None:
     if return_code:
-        reason = message.decode(errors="replace").strip()[:300]
+        reason = one_line(message.decode(errors="replace").strip()[:300])
         raise ConfigError(f"git: git ended with code {return_code}: {reason}")

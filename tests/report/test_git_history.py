@@ -120,3 +120,23 @@ def test_a_forged_journal_is_refused(write_run, changes, message):
     run = write_run([attempt(1, "a") | changes])
     with pytest.raises(ConfigError, match=message):
         [*read_numbered_rollouts(run)]
+
+
+@needs_git
+def test_nothing_is_left_where_git_fails(write_run, tmp_path):
+    run = write_run([attempt(10**30, "x")])
+    with pytest.raises(ConfigError, match=r"git ended with code 128: .*Invalid raw date") as caught:
+        write_git_history(run, tmp_path / "git", select_rollouts(run))
+    assert "\n" not in str(caught.value)
+    assert not (tmp_path / "git").exists()
+
+
+@needs_git
+def test_names_and_values_of_the_journal_forge_no_line_of_a_message(write_run, tmp_path):
+    terms = {"a\nreward 9\x1b[31m": "1\ntask: other"}
+    run = write_run([attempt(1, "x", "0\nforged", task="t\n\0forged", reward_terms=terms)])
+    write_git_history(run, tmp_path / "git", select_rollouts(run))
+    lines = git(tmp_path / "git", "log", "-1", "--format=%B").rstrip("\n").split("\n")
+    assert len(lines) == 4
+    assert not any(line.startswith(("forged", "reward 9", "task: other")) for line in lines)
+    assert "\x1b" not in "".join(lines)

@@ -1,33 +1,31 @@
 """SQLite databases that questions are about: their schema, and copies with other rows."""
 
-import atexit
 import os
-import shutil
 import sqlite3
 import tempfile
 from collections.abc import Mapping
-from contextlib import closing
 from functools import cache, lru_cache
 from hashlib import sha256
 from pathlib import Path
-from random import Random
 from typing import NamedTuple
-from zlib import crc32
 
-from grupo.envs.tools.sql_query import run_query
+from grupo.envs.sql.copy_worker import quoted
+from grupo.envs.tools.sql_query import UnreadableDatabaseError, run_query
 from grupo.util.errors import ConfigError
+from grupo.util.parent_death import name_prefix, run_after_end
+from grupo.util.program_pool import ProgramError, ProgramPool
+from grupo.util.terminal_text import shorten
 
 TIME_LIMIT = 5.0  # seconds in which the schema is read
 MAX_TABLES = 1000
 MAX_SCHEMA_CHARS = 1 << 16
 MAX_COPIED_BYTES = 64 << 20
+COPY_PROGRAM = Path(__file__).with_name("copy_worker.py")
+COPY_TIME_LIMIT = 60.0  # seconds; a database of 64 MiB with 6 million rows takes 23 s on one core
+MAX_COPY_PROCESSES = 4
 SCHEMA_QUERY = """\
 SELECT sql FROM sqlite_schema
 WHERE type IN ('table', 'view') AND name NOT LIKE 'sqlite~_%' ESCAPE '~' ORDER BY rowid"""
-# of tables with a rowid; those of full-text search and other modules keep their rows
-TABLES_QUERY = """\
-SELECT name FROM pragma_table_list
-WHERE schema = 'main' AND type = 'table' AND name NOT LIKE 'sqlite~_%' ESCAPE '~' ORDER BY name"""
 
 
 class Database(NamedTuple):
@@ -50,8 +48,10 @@ def database_at(path: str) -> Database:
     Raises:
         ConfigError: There is no such file.
     """
-    if not Path(path).is_file():
-        raise ConfigError(f"path: {path!r} is not a file. Allowed: a SQLite database.")
+    if not os.path.isfile(path):  # False also for a name that no file can have
+        raise ConfigError(
+            f"path: {shorten(path, 200)!r} is not a file. Allowed: a SQLite database."
+        )
     stat = Path(path).stat()
     return Database(path, stat.st_mtime_ns, stat.st_size)
 
@@ -88,15 +88,30 @@ def schema_digest(database: Database) -> str:
 
 @lru_cache(maxsize=64)
 def columns_of(database: Database) -> Mapping[str, tuple[str, ...]]:
-    """The names of the columns by the name of the table or view, in lower case."""
+    """The names of the columns by the name of the table or view, in lower case.
+
+    A view that no query can read, and a table of a module that none may use, has no columns.
+
+    Raises:
+        ConfigError: The database cannot be read.
+    """
     tables = "SELECT name FROM sqlite_schema WHERE type IN ('table', 'view')"
-    names = run_query(database.path, tables, TIME_LIMIT, MAX_TABLES).rows
-    columns = {}
-    for (name,) in names:
-        query = f"SELECT * FROM {quoted(name)} LIMIT 0"
-        found = run_query(database.path, query, TIME_LIMIT, 1).columns
-        columns[name.lower()] = tuple(column.lower() for column in found)
-    return columns
+    try:
+        names = run_query(database.path, tables, TIME_LIMIT, MAX_TABLES).rows
+        return {name.lower(): _columns(database.path, name) for (name,) in names}
+    except (sqlite3.Error, TimeoutError) as error:
+        raise ConfigError(f"path: {database.path!r} cannot be read: {error}.") from error
+
+
+def _columns(path: str, table: str) -> tuple[str, ...]:
+    query = f"SELECT * FROM {quoted(table)} LIMIT 0"
+    try:
+        columns = run_query(path, query, TIME_LIMIT, 1).columns
+    except UnreadableDatabaseError:
+        raise
+    except sqlite3.Error:  # a view of a table that is gone, or a module that no query may use
+        return ()
+    return tuple(column.lower() for column in columns)
 
 
 @lru_cache(maxsize=64)
@@ -112,7 +127,8 @@ def altered_copy(database: Database, index: int) -> Database:
         index: 0 or 1.
 
     Raises:
-        ConfigError: The database is too large, or it cannot be read.
+        ConfigError: The database is too large, it cannot be read, or its copy takes too long or too
+            much memory, as that of a check or a view may that is made to.
     """
     if database.size > MAX_COPIED_BYTES:
         raise ConfigError(
@@ -121,70 +137,32 @@ def altered_copy(database: Database, index: int) -> Database:
             " altered_copies=0, with which a query that states its result counts as right."
         )
     copy = Path(tempfile.mkdtemp(dir=_folder())) / "altered.sqlite"
-    uri = f"{Path(database.path).absolute().as_uri()}?mode=ro"
+    request = {
+        "uri": f"{Path(database.path).absolute().as_uri()}?mode=ro",
+        "copy": str(copy),
+        "index": index,
+        "time_limit": COPY_TIME_LIMIT,
+    }
     try:
-        with (
-            closing(sqlite3.connect(uri, uri=True)) as source,
-            closing(sqlite3.connect(copy)) as target,
-        ):
-            source.backup(target)
-            _alter(target, index)
-    except sqlite3.Error as error:
-        raise ConfigError(f"path: {database.path!r} cannot be copied: {error}.") from error
+        reason = _copy_programs().call(request, COPY_TIME_LIMIT)["error"]
+    except (TimeoutError, ProgramError) as error:
+        reason = f"the process that copies it {error}"
+    if reason:
+        raise ConfigError(
+            f"path: {database.path!r} cannot be copied: {reason}. Allowed: a database of which a"
+            f" copy takes at most {COPY_TIME_LIMIT:g} s, or altered_copies=0."
+        )
     return database_at(str(copy))
-
-
-def _alter(connection: sqlite3.Connection, index: int) -> None:
-    """Remove half of the rows of each table and shuffle the values of its other columns."""
-    with connection:
-        for (name,) in connection.execute(
-            "SELECT name FROM sqlite_schema WHERE type = 'trigger'"
-        ).fetchall():
-            connection.execute(f"DROP TRIGGER {quoted(name)}")
-        for (table,) in connection.execute(TABLES_QUERY).fetchall():
-            _alter_table(connection, table, index)
-
-
-def _alter_table(connection: sqlite3.Connection, table: str, index: int) -> None:
-    # column: place, name, type, not null, default, place in the primary key, hidden
-    described = connection.execute(f"PRAGMA table_xinfo({quoted(table)})").fetchall()
-    columns = [column for column in described if not column[6]]  # generated ones are computed
-    names = ", ".join(quoted(column[1]) for column in columns)
-    rows = connection.execute(f"SELECT {names} FROM {quoted(table)}").fetchall()
-    kept = [row for place, row in enumerate(rows) if _half_of(table, place) == index]
-    values = [list(column) for column in zip(*kept, strict=True)]
-    for column, column_values in zip(columns, values, strict=bool(kept)):
-        if not column[5]:
-            Random(f"{index}/{table}/{column[1]}").shuffle(column_values)
-    connection.execute(f"DELETE FROM {quoted(table)}")
-    slots = ", ".join("?" * len(columns))
-    # a shuffled row may violate a constraint of several columns: it is left out
-    statement = f"INSERT OR IGNORE INTO {quoted(table)} ({names}) VALUES ({slots})"
-    connection.executemany(statement, zip(*values, strict=True))
-
-
-def _half_of(table: str, place: int) -> int:
-    """The copy, 0 or 1, that keeps the row at a place of a table."""
-    return crc32(f"{table}/{place}".encode()) & 1
-
-
-def quoted(name: str) -> str:
-    """An identifier in quotes.
-
-    >>> quoted("order")
-    '"order"'
-    """
-    return '"' + name.replace('"', '""') + '"'
 
 
 @cache
 def _folder() -> str:
-    folder = tempfile.mkdtemp()
-    atexit.register(_remove, folder, os.getpid())
+    """The folder of the copies, which is removed when this process ends, also if it is killed."""
+    folder = tempfile.mkdtemp(prefix=name_prefix())
+    run_after_end("rm", "-rf", folder)
     return folder
 
 
-def _remove(folder: str, owner: int) -> None:
-    """Remove the folder of copies, unless this process is a fork of its owner."""
-    if os.getpid() == owner:
-        shutil.rmtree(folder, ignore_errors=True)
+@cache
+def _copy_programs() -> ProgramPool:
+    return ProgramPool(COPY_PROGRAM, MAX_COPY_PROCESSES)

@@ -29,7 +29,8 @@ class SqlQuestions:
     rollout, and is refused before the run.
 
     Args:
-        path: The database; or a folder, of which the column `database` of a task names a file.
+        path: The database; or a folder, of which the column `database` of a task names a file. No
+            path that leads out of the folder is opened.
         rewards: The reward terms, at least one, with distinct names. Each task that they get has
             the file of its database in the column `database`.
         introduction: The text before the question, in which {schema} is the schema.
@@ -88,7 +89,7 @@ class SqlQuestions:
         """The task with the file of its database, whose schema is that of the task."""
         path = self.path
         if Path(path).is_dir():
-            path = str(Path(path) / str(task.columns.get(DATABASE_COLUMN)))
+            path = _file_in(path, task)
         located = replace(task, columns={**task.columns, DATABASE_COLUMN: path})
         expected = task.columns.get(SCHEMA_COLUMN)
         if expected is not None and expected != schema_digest(task_database(located)):
@@ -98,3 +99,20 @@ class SqlQuestions:
                 f" of the task {str(expected)[:40]!r}. Make the tasks again."
             )
         return located
+
+
+def _file_in(folder: str, task: Task) -> str:
+    """The file in the folder that the task names; `ConfigError` if it leads to another place."""
+    name = task.columns.get(DATABASE_COLUMN)
+    if not isinstance(name, str) or "\0" in name:
+        raise ConfigError(
+            f"tasks: {task.location or task.key}: column {DATABASE_COLUMN!r} is {str(name)[:80]!r}."
+            f" Allowed: the name of a file in {folder!r}."
+        )
+    path = Path(folder) / name
+    if not path.resolve().is_relative_to(Path(folder).resolve()):
+        raise ConfigError(
+            f"tasks: {task.location or task.key}: column {DATABASE_COLUMN!r} is {name[:80]!r},"
+            f" which is not in {folder!r}. Allowed: the name of a file in this folder."
+        )
+    return str(path)

@@ -1,7 +1,11 @@
 """Databases: the schema in the prompt, altered copies, and files that are refused."""
 
 import sqlite3
+import subprocess
+import sys
+import time
 from contextlib import closing
+from pathlib import Path
 
 import pytest
 
@@ -86,6 +90,12 @@ def test_a_missing_file_is_refused(tmp_path):
         database_at(str(tmp_path / "gone.sqlite"))
 
 
+def test_a_name_that_no_file_can_have_is_refused():
+    with pytest.raises(ConfigError, match=r"^path: 'a{40}.* is not a file") as caught:
+        database_at("a" * 5000)
+    assert len(str(caught.value)) < 300
+
+
 def test_a_file_of_another_kind_is_refused(tmp_path):
     (tmp_path / "text.sqlite").write_text("no database at all " * 50)
     with pytest.raises(ConfigError, match="cannot be read: file is not a database"):
@@ -118,3 +128,59 @@ def test_a_database_that_is_too_large_for_copies_is_refused(tmp_path, monkeypatc
     shop = database_at(write_shop(tmp_path / "large.sqlite"))
     with pytest.raises(ConfigError, match="Allowed: a smaller database, or altered_copies=0"):
         database.altered_copy(shop, 0)
+
+
+ROWS = "INSERT INTO t SELECT value FROM json_each('[1, 2, 3, 4, 5, 6, 7, 8]')"
+VIEWS = tuple(
+    f"CREATE VIEW v{i} AS SELECT x.a FROM {'t' if i == 0 else f'v{i - 1}'} x, t y WHERE x.a IN"
+    f" (SELECT a FROM {'t' if i == 0 else f'v{i - 1}'})"
+    for i in range(60)
+)
+# 80 million characters for the last row, more than a database that is copied has bytes
+LARGE_INDEX = "CREATE INDEX i ON t (length(hex(zeroblob(a * 5000000))))"
+
+
+def test_views_that_double_are_refused_at_the_time_limit(tmp_path, monkeypatch):
+    monkeypatch.setattr(database, "COPY_TIME_LIMIT", 1.0)
+    path = tmp_path / "views.sqlite"
+    change(path, "CREATE TABLE t (a)", ROWS, *VIEWS)
+    with pytest.raises(ConfigError, match=r"the process that copies it was killed after 1\.0 s"):
+        database.altered_copy(database_at(str(path)), 0)
+
+
+def test_values_that_an_index_enlarges_are_refused(tmp_path):
+    path = tmp_path / "index.sqlite"
+    change(path, "CREATE TABLE t (a)", ROWS, LARGE_INDEX)
+    with pytest.raises(ConfigError, match="cannot be copied: string or blob too big"):
+        database.altered_copy(database_at(str(path)), 0)
+
+
+KILLED = """
+import os, signal, sys
+from grupo.envs.sql import database_at
+from grupo.envs.sql.database import altered_copy
+print(altered_copy(database_at(sys.argv[1]), 0).path, flush=True)
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def test_no_copy_is_left_by_a_process_that_is_killed(shop):
+    command = [sys.executable, "-c", KILLED, shop.path]
+    copy = Path(subprocess.run(command, capture_output=True, text=True).stdout.strip())
+    deadline = time.monotonic() + 60
+    while copy.parent.parent.exists() and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert copy.name == "altered.sqlite"
+    assert not copy.parent.parent.exists()
+
+
+def test_a_view_that_no_query_can_read_has_no_columns(tmp_path):
+    path = tmp_path / "views.sqlite"
+    change(path, "CREATE TABLE t (A, b)", "CREATE VIEW v AS SELECT * FROM gone")
+    assert database.columns_of(database_at(str(path))) == {"t": ("a", "b"), "v": ()}
+
+
+def test_the_columns_of_a_file_of_another_kind_are_refused(tmp_path):
+    (tmp_path / "text.sqlite").write_text("no database at all " * 50)
+    with pytest.raises(ConfigError, match="cannot be read: file is not a database"):
+        database.columns_of(database_at(str(tmp_path / "text.sqlite")))

@@ -73,6 +73,20 @@ def test_a_task_of_a_folder_names_its_database(tmp_path):
         env.validate_tasks([question(database="b.sqlite")])
 
 
+@pytest.mark.parametrize("name", ["../secret.sqlite", "{outside}", "link.sqlite", None, "a\0b"])
+def test_a_task_opens_no_database_outside_of_the_folder(tmp_path, name):
+    outside = write_shop(tmp_path / "secret.sqlite")
+    folder = tmp_path / "databases"
+    folder.mkdir()
+    (folder / "link.sqlite").symlink_to(outside)
+    task = question(database=name and name.replace("{outside}", outside))
+    env = SqlQuestions(str(folder))
+    with pytest.raises(ConfigError, match=r"column 'database' is .*Allowed: the name of a file in"):
+        env.validate_tasks([task])
+    assert SCHEMA not in str(first_prompt(env, task))
+    assert scores(env, task, OLD)[0].error
+
+
 def test_success_is_the_right_result(path):
     assert with_default_reward_term(SuccessCriterion(), SqlQuestions(path)).reward_term == (
         "execution"

@@ -132,6 +132,7 @@ def test_a_container_has_no_network_no_capabilities_and_is_removed(tools, monkey
     assert {
         *("--rm", "--pull=never", "--network=none", "--read-only", "--cap-drop=ALL"),
         *("--security-opt=no-new-privileges", "--user=65534:65534", "--env=HTTPS_PROXY="),
+        "--stop-timeout=0",  # a program that does not end is killed at once, and not after 10 s
         *("--memory=103m", "--memory-swap=103m", "--pids-limit=64"),
         "--tmpfs=/tmp:rw,nosuid,nodev,mode=1777,size=3145728",
     } <= set(command)

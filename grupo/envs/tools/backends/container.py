@@ -46,7 +46,7 @@ done
 OPTIONS = (
     *("--rm", "--interactive", "--pull=never", "--network=none", "--read-only", "--ipc=none"),
     *("--cap-drop=ALL", "--security-opt=no-new-privileges", "--user=65534:65534"),
-    *("--hostname=sandbox", "--workdir=/tmp", "--log-driver=none"),
+    *("--hostname=sandbox", "--workdir=/tmp", "--log-driver=none", "--stop-timeout=0"),
 )
 
 
