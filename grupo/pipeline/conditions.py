@@ -1,4 +1,4 @@
-"""Conditions of a stage on an evaluation of the stage that it starts from."""
+"""Conditions that decide from the evaluation of an earlier stage whether a stage runs."""
 
 import math
 from collections.abc import Mapping
@@ -10,7 +10,7 @@ from grupo.util.exit_codes import EXIT_FAILED, CommandError
 
 
 class ConditionFailedError(CommandError):
-    """The condition of a stage does not hold, and its field `otherwise` is "stop"."""
+    """The condition of a stage does not hold, and the stage's field `otherwise` is "stop"."""
 
     exit_code = EXIT_FAILED
 

@@ -56,8 +56,8 @@ class Trainer:
         self.run_folder = run_folder
         self.lock = lock
         self.callback = callback if learner.ranks.rank == 0 else NullCallback()
-        # The newest recipe. A resumed run may repeat steps from before an extension. Their updates,
-        # evaluations and journal lines follow `stored_recipe.recipe_of_step`.
+        # The newest recipe. A run that resumes from a checkpoint before an extension repeats steps.
+        # A repeated step uses the recipe of its first time, `stored_recipe.recipe_of_step(step)`.
         self.recipe = learner.recipe
         self.stored_recipe = run_folder.stored_recipe
         self.policy = learner.policy
@@ -89,7 +89,7 @@ class Trainer:
         finally:
             with ExitStack() as cleanup:
                 cleanup.callback(self.callback.on_train_end)
-                # models that the caller passed in memory may be used by the caller again
+                # ends this run's claim on models that the caller passed as objects
                 cleanup.callback(release_loaded_models, self.recipe)
                 self.learner.close()
 
@@ -198,8 +198,8 @@ class Trainer:
     def _must_evaluate(self, recipe: Recipe) -> bool:
         """Whether the policy is evaluated now, after a step with this recipe.
 
-        The result is also True at the last step of the run before an extension: the final
-        evaluation was made there, so that a repetition of the step makes it again.
+        Also at a step at which the run had ended before it was extended: the final evaluation was
+        made there, and a repetition of the step evaluates again.
         """
         step = self.state.step
         every = recipe.evaluation.every

@@ -76,7 +76,7 @@ def with_critique(
     critique: Callable[[Task, Rollout], str] = critique_with_answer,
     retry_instruction: str = RETRY_INSTRUCTION,
 ) -> Rescue:
-    """Replaces the group's first rollout by the best second attempt, made with a critique.
+    """A sampler that replaces a group's first rollout by the best second attempt with a critique.
 
     The second attempt is trained with the task's own prompt, and its source is "with_critique". Of
     several with the highest reward, the first one is taken. Critique-GRPO, Zhang et al.

@@ -20,11 +20,10 @@ REVISE = "\n\nAnswer: {answer}\n\nReview: {review}\n\nAnswer again."
 class Workshop:
     """A group of two rollouts: a draft, and its last revision after reviews, both scored.
 
-    In each round, the policy of the role `reviewer`, or the policy itself, criticises the answer,
-    and the policy answers again. The revision has the source "revision" and is trained with the
-    task's own prompt. A loss on preferences pairs the two rollouts by their rewards.
-
-    The Fellowship of the LLMs: pairs for a single model.
+    In each round, the policy of the role `reviewer` criticises the answer, and the policy answers
+    again. In a recipe without this role, the policy is its own reviewer. The revision has the
+    source "revision" and is trained with the task's own prompt. A loss on preferences pairs the two
+    rollouts by their rewards. "The Fellowship of the LLMs" trains a single model on such pairs.
 
     Args:
         rounds: Number of reviews, each followed by a revision.
@@ -52,7 +51,8 @@ class Workshop:
 class ReviewPairs:
     """A group of reviews of one draft. The reward of a review is the reward of its revision.
 
-    The rollouts have the role `reviewer`. The Fellowship of the LLMs: pairs for the workflow.
+    The rollouts have the role `reviewer`. "The Fellowship of the LLMs" trains the reviewer of its
+    workflow on pairs of such reviews.
 
     Args:
         reviews: Number of reviews of the draft.
@@ -110,8 +110,8 @@ PAPER = Paper(
     checked=("golden", "run"),
     source=Source("abstract", "arXiv:2408.08688, abstract; the catalogue's row"),
     missing=(
-        "Juries and debaters that are language models: those of the recipe are functions, and"
-        " PairwiseJudge asks one model.",
+        "Juries and debates of several language models: recipes/pipelines/fellowship.py has functions as"
+        " jurors, and `PairwiseJudge` asks one model.",
     ),
     deviations=("The texts of the prompts are our choice.",),
     shown=("docs/pipelines_shown.md#the-fellowship-of-the-llms",),

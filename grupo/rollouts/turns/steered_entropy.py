@@ -14,10 +14,10 @@ from grupo.core.types import Observation, Rollout
 class SteeredEntropy(EntropySteering):
     """A turn of one response whose entropy is first raised and then lowered, see `EntropySteering`.
 
-    Gradient steps change an offset that is added to values of the KV cache. The response is
-    `sampled`, and also `off_context`, because its `logp` was computed with that offset. The policy
-    must generate in this process, from text alone. A gradient step counts as a generated token in
-    the usage: it evaluates the newest token again and computes the gradient in the last layer.
+    Gradient steps change an offset that is added to values of the KV cache in the last layer. The
+    response is `sampled`, and also `off_context`, because its `logp` was computed with that offset.
+    The policy must generate in this process, from text alone. A gradient step evaluates the newest
+    token again, and therefore counts as a generated token in the usage.
 
     Args:
         every: Number of generated tokens between two updates of the offset.
@@ -31,13 +31,14 @@ class SteeredEntropy(EntropySteering):
     """
 
     async def __call__(self, actor: Actor, rollout: Rollout, observation: Observation) -> Rollout:
+        # the policy generates by the settings of this turn (`EntropySteering`)
         (response,) = await actor.decode(rollout, observation, self)
         return rollout.append_turn(observation, response)
 
 
 PAPER = Paper(
     title="Video Reasoning without Training",
-    use="Answers are sampled at random and become long, and the weights are to stay as they are.",
+    use="Sampled answers become too long, and the weights must not change.",
     tags=("entropy", "length"),
     kind="evaluation",
     catalogue=("v-reason",),
@@ -55,9 +56,9 @@ PAPER = Paper(
     ),
     deviations=(
         "The offset is on all tokens of the prompt.",
-        "The entropy is lowered whenever its moving average is below its maximum so far, which is"
-        " what can be known while generating; the reviews name a switch before the global peak, and"
-        " pure lowering after it.",
+        "The entropy is lowered whenever its moving average is below the highest average so far."
+        " The reviews lower it behind the highest average of the whole answer, which is not known"
+        " while generating.",
         "Steps, learning rate and decay are our choice; the reviews name updates at every second"
         " token as the most accurate of those compared.",
     ),

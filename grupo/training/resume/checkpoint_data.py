@@ -15,19 +15,22 @@ from grupo.training.resume.journals import journal_states
 
 Number = int | float
 FIELDS: Mapping[str, Any] = {
-    "history": Mapping[str, Any],
+    "history": Mapping[str, Any],  # of tasks, for curricula
     "eval_scores": Mapping[str, Mapping[str, Any]],
     "metric_totals": Mapping[str, Number],
-    "lengths": Mapping[str, int],
+    "lengths": Mapping[str, int],  # of the journals, in bytes
     **dict.fromkeys(("generated_tokens", "failed_rollouts", "tokens_per_microbatch"), int),
     **dict.fromkeys(("total_seconds", "training_seconds"), Number),
-    **dict.fromkeys(("sampler_logp_diff", "kl"), Number | None),
+    **dict.fromkeys(("sampler_logp_diff", "kl"), Number | None),  # of the last step
     **dict.fromkeys(("rollout_queue", "unfinished_groups"), Any),  # `restore_state` reads them
     "finished": bool,
     **dict.fromkeys(("stop_reason", "fingerprint"), str),
 }
-NUMBERS_BY_NAME = ("tokens_per_answer", "read_by_role", "generated_by_role")  # of an evaluation
-LARGEST = 10**18  # whole number of a run; Python formats none of thousands of digits
+# scores of an evaluation that are mappings: tokens per answer by "greedy" and "sampled", and tokens
+# that the policy of each role has read and generated
+NUMBERS_BY_NAME = ("tokens_per_answer", "read_by_role", "generated_by_role")
+# the largest whole number; Python refuses to write one of more than 4,300 digits into a message
+LARGEST = 10**18
 # what is raised by data with missing values or values of another type
 WRONG_DATA_ERRORS = (LookupError, TypeError, ValueError, AttributeError)
 
@@ -44,7 +47,10 @@ def check_contents(checkpoint: Checkpoint) -> None:
 
 
 def check_data(checkpoint: Checkpoint) -> None:
-    """Raise `InvalidCheckpoint` for plain data or checksums of journals that no run has written."""
+    """Raise `InvalidCheckpoint` if the values of `data.json` cannot come from a run.
+
+    Among them are the checksums of the journals, the files with a line for each step or rollout.
+    """
     if problem := next(_problems(checkpoint.data), ""):
         raise InvalidCheckpoint(f"data.json: {problem}")
     try:
@@ -55,7 +61,7 @@ def check_data(checkpoint: Checkpoint) -> None:
 
 
 def _problems(data: Any) -> Iterator[str]:
-    """Problems of the plain data of a checkpoint, in words."""
+    """Problems of the values of `data.json`, in words."""
     if not isinstance(data, Mapping):
         yield f"{data!r:.40} is no object"
         return
@@ -70,7 +76,11 @@ def _problems(data: Any) -> Iterator[str]:
 
 
 def _is_evaluation(scores: Mapping[str, Any]) -> bool:
-    """Whether the scores are numbers, each interval two of them, and counts numbers by name."""
+    """Whether these are the scores of an evaluation.
+
+    Each interval is a pair of numbers, each entry of `NUMBERS_BY_NAME` a mapping to numbers, and
+    every other score a number.
+    """
     intervals = scores.get("intervals")
     if not isinstance(intervals, Mapping) or not all(map(_is_pair, intervals.values())):
         return False
@@ -88,6 +98,6 @@ def _is_pair(value: Any) -> bool:
 
 
 def _has_sane_numbers(value: Any) -> bool:
-    """Whether no whole number, or none of a mapping, is larger than a run can count."""
+    """Whether a number, or each number of a mapping, is a float or at most `LARGEST` in size."""
     values = value.values() if isinstance(value, Mapping) else (value,)
     return not any(isinstance(x, int) and abs(x) > LARGEST for x in values)

@@ -207,7 +207,10 @@ def _sampled_lengths(rollouts: Sequence[Rollout]) -> dict[tuple[int, int], int]:
 
 
 def _unfinished_rollout_metrics(rollouts: Sequence[Rollout]) -> dict[str, float]:
-    """Number of unfinished rollouts in ended groups; a later step continues the rollouts."""
+    """Number of rollouts that their sampler returned unfinished, in groups that are complete.
+
+    A later group of the same task continues such a rollout.
+    """
     count = sum(rollout.unfinished for rollout in rollouts)
     return {"rollouts/unfinished": float(count)} if count else {}
 
@@ -243,8 +246,8 @@ def _reward_term_means(rollouts: Sequence[Rollout]) -> dict[str, float]:
 def _term_values(name: str, rollouts: Sequence[Rollout]) -> list[float]:
     """The values of a reward term, for the rollouts that have the term.
 
-    The environment sets the terms "failed" and "answer_error" only to 1. A rollout without one of
-    them has the value 0.
+    The environment sets the terms "failed" (the rollout has no reward) and "answer_error" (an error
+    that the answer caused) only to 1. A rollout without one of them has the value 0.
     """
     defaults = {"failed": 0.0, "answer_error": 0.0}
     terms = [{**defaults, **rollout.reward_terms} for rollout in rollouts]
@@ -254,8 +257,8 @@ def _term_values(name: str, rollouts: Sequence[Rollout]) -> list[float]:
 def _mask_metrics(collected: CollectedGroups, batch: Batch) -> dict[str, float]:
     """Errors of `batch.mask`, as fractions of the tokens in the trained responses.
 
-    `extra` counts tokens that the mask includes and that no trained response has. `dropped` counts
-    sampled tokens of trained responses that the mask leaves out.
+    `extra` counts tokens in the mask that are in no trained response. `dropped` counts sampled
+    tokens of trained responses that are not in the mask.
     """
     rollouts = (rollout for group in collected.kept_groups for rollout in group.rollouts)
     responses = [response for r in rollouts for _, response in r.turns if response.in_loss]

@@ -39,8 +39,8 @@ class ReplayedStep:
     """A step after its replay.
 
     Args:
-        collected: The groups of the step. Rollouts that were replaced are removed from the kept
-            groups. Each replayed rollout is appended as a kept group of its own.
+        collected: The groups of the step. Rollouts that the rule leaves out of training are removed
+            from the kept groups. Each replayed rollout is appended as a kept group of its own.
         batch: The batch of the kept groups, with advantages.
         metrics: The metrics of the replay, by name.
     """
@@ -152,7 +152,7 @@ class Replayer:
 
 
 def stored_rollouts(groups: Sequence[Group], batch: Batch, admitted: Tensor) -> list[StoredRollout]:
-    """The rollouts of a batch with an `admitted` flag, with advantages and log-probabilities."""
+    """The rollouts whose `admitted` flag is set, with their advantages and log-probabilities."""
     pairs = [(group.task, rollout) for group in groups for rollout in group.rollouts]
     rows_of_rollout: list[list[int]] = [[] for _ in pairs]
     for row, rollout_index in enumerate(batch.rollout.tolist()):
