@@ -110,8 +110,8 @@ PAPER = Paper(
     checked=("golden", "run"),
     source=Source("abstract", "arXiv:2408.08688, abstract; the catalogue's row"),
     missing=(
-        "Juries and debates of several language models: recipes/pipelines/fellowship.py has functions as"
-        " jurors, and `PairwiseJudge` asks one model.",
+        "Juries and debates of several language models: recipes/pipelines/fellowship.py has"
+        " functions as jurors, and `PairwiseJudge` asks one model.",
     ),
     deviations=("The texts of the prompts are our choice.",),
     shown=("docs/pipelines_shown.md#the-fellowship-of-the-llms",),
