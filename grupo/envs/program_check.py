@@ -6,7 +6,7 @@ from typing import Protocol
 from grupo.core.component import component
 from grupo.core.extract_answer import AfterThinking, Extractor, LastBlock
 from grupo.core.protocols import implemented_in
-from grupo.core.ranges import NonEmptyString
+from grupo.core.ranges import FiniteSeconds, NonEmptyString
 from grupo.core.types import Task
 from grupo.envs.code_tests import InputCase, share_met, stripped_lines, task_cases
 from grupo.envs.program_reward import ProgramReward
@@ -101,7 +101,7 @@ class CompiledTests(ProgramReward):
 
     compiler: ProgramSandbox = GCC
     column: NonEmptyString = "tests"
-    time_limit: float = 5.0
+    time_limit: FiniteSeconds = 5.0
     extract: Extractor = AfterThinking(LastBlock(("c",)))  # pyrefly: ignore[bad-override]
 
     def __post_init__(self) -> None:

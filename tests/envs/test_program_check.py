@@ -74,6 +74,9 @@ C_CHEATS = {
     "divides by zero": c_source(
         r'printf("%d\n", a + b); fflush(stdout); volatile int z = 0; return a / z & 0;'
     ),
+    "ends like a missing program": "int main(void) { return 127; }\n",
+    "names a missing loader": '__asm__(".section .interp; .asciz \\"/x\\"; .previous");\n'
+    + c_source("return 0;"),
     "never ends": c_source(r'printf("%d\n", a + b); fflush(stdout); for (;;) ;'),
     "floods its output": c_source(r'for (;;) puts("3");'),
     "looks for files": c_source(
@@ -109,6 +112,12 @@ def test_no_cheat_passes_all_tests_of_a_source(cheat):
 @needs("gcc")
 def test_an_answer_without_a_block_of_c_scores_0():
     assert score(CompiledTests(), SUM, "int main(void) { return 0; }") == 0.0
+
+
+@pytest.mark.parametrize("seconds", [0.0, -1.0, float("inf"), float("nan")])
+def test_a_time_limit_that_is_not_positive_and_finite_is_refused(seconds):
+    with pytest.raises(ConfigError, match="time_limit"):
+        CompiledTests(time_limit=seconds)
 
 
 def test_assertions_are_refused_for_compiled_programs():

@@ -20,12 +20,11 @@ from grupo.util.errors import ConfigError
 from grupo.util.json_text import parse_json
 
 CACHED_RUNS = 64  # the last results, each of at most a megabyte
-NOT_FOUND = 127  # exit code of a shell for a command that does not exist
 # The sandbox's own program: writes the input files, runs the command, and prints one line of JSON.
 # The command has neither the descriptor of that line nor /proc; a command that kills this program
 # leaves no line. Output files are regular files of one name, so that a link or a pipe is none.
 RUN_COMMAND = """\
-import base64, json, os, stat, subprocess, sys, tempfile
+import base64, json, os, shutil, stat, subprocess, sys, tempfile
 request = json.loads({request!r})
 for name, data in request["files"].items():
     with open(name, "wb") as file:
@@ -35,12 +34,10 @@ given, printed, errors = (tempfile.TemporaryFile() for _ in range(3))
 given.write(base64.b64decode(request["input"]))
 given.seek(0)
 environment = {{"PATH": "/usr/bin:/bin", "HOME": "/tmp", "TMPDIR": "/tmp", "LC_ALL": "C.UTF-8"}}
-try:
-    code = subprocess.run(
-        request["command"], stdin=given, stdout=printed, stderr=errors, env=environment, cwd="/tmp"
-    ).returncode
-except FileNotFoundError:
-    code = {not_found}
+is_missing = shutil.which(request["command"][0], path=environment["PATH"]) is None
+code = None if is_missing else subprocess.run(
+    request["command"], stdin=given, stdout=printed, stderr=errors, env=environment, cwd="/tmp"
+).returncode
 outputs = {{}}
 for name in request["outputs"]:
     try:
@@ -54,7 +51,9 @@ texts = []
 for file in (printed, errors):
     file.seek(0)
     texts.append(base64.b64encode(file.read()).decode())
-print(json.dumps({{"code": code, "texts": texts, "outputs": outputs}}))
+print(json.dumps(
+    {{"is_missing": is_missing, "code": code, "texts": texts, "outputs": outputs}}
+))
 """
 
 
@@ -152,16 +151,17 @@ def _run(sandbox: ProgramSandbox, files: tuple[tuple[str, bytes], ...], text: st
         "files": {name: base64.b64encode(data).decode() for name, data in files},
         "input": base64.b64encode(text.encode()).decode(),
     }
-    code = RUN_COMMAND.format(request=json.dumps(request), not_found=NOT_FOUND)
+    code = RUN_COMMAND.format(request=json.dumps(request))
     output = run_program(sandbox.backend, code, sandbox._limits)
     line = output.rpartition("\n")[2]
     try:
         result = parse_json(line)
+        is_missing = result["is_missing"]
         printed, errors = (base64.b64decode(x).decode(errors="replace") for x in result["texts"])
         outputs = {name: base64.b64decode(data) for name, data in result["outputs"].items()}
     except (ValueError, TypeError, KeyError):
         return ProgramRun(None, message=line[:200] or "(it left no result)")
-    if result["code"] == NOT_FOUND and not printed and not errors:
+    if is_missing:
         where = f" It belongs to {sandbox.package}." if sandbox.package else ""
         raise ConfigError(
             f"ProgramSandbox.command: {sandbox.command[0]!r} is not installed.{where}"

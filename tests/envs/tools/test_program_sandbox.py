@@ -106,6 +106,10 @@ def test_equal_runs_are_made_once():
     assert sandbox.run({"a": "1"}).printed != sandbox.run({"a": "2"}).printed
 
 
+def test_an_exit_code_127_is_a_result():
+    assert shell("exit 127").run({}).exit_code == 127
+
+
 def test_a_missing_program_is_named_with_its_package():
     sandbox = ProgramSandbox(("gcx",), backend=Bubblewrap(), package="the package gcx")
     with pytest.raises(
