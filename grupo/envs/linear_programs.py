@@ -1,6 +1,7 @@
 """Linear and integer programs as text, solved by GLPK and compared with the task's optimum."""
 
 import math
+from collections.abc import Sequence
 
 from grupo.core.component import component
 from grupo.core.ranges import FinitePositive, NonEmptyString
@@ -37,6 +38,11 @@ class Optimum:
         if found is None:
             return 0.0
         return float(abs(found - wanted) <= self.tolerance * max(1.0, abs(wanted)))
+
+    def validate_tasks(self, tasks: Sequence[Task]) -> None:
+        """Raise `ConfigError` for a task without the optimal value."""
+        for task in tasks:
+            self._wanted(task)
 
     def _wanted(self, task: Task) -> float:
         try:

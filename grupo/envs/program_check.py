@@ -10,7 +10,7 @@ from grupo.core.ranges import FiniteSeconds, NonEmptyString
 from grupo.core.types import Task
 from grupo.envs.code_tests import InputCase, share_met, stripped_lines, task_cases
 from grupo.envs.program_reward import ProgramReward
-from grupo.envs.tools.program_sandbox import ProgramRun, ProgramSandbox
+from grupo.envs.tools.program_sandbox import ProgramRun, ProgramSandbox, check_file_name
 from grupo.rewards.base import RewardValue
 from grupo.util.errors import ConfigError
 
@@ -68,6 +68,10 @@ class ProgramCheck(ProgramReward):
     columns: tuple[NonEmptyString, ...] = ()
     extract: Extractor = AfterThinking(LastBlock())  # pyrefly: ignore[bad-override]
 
+    def __post_init__(self) -> None:
+        for name in (self.file, *self.columns):
+            check_file_name("ProgramCheck", name)
+
     def score_program(self, task: Task, program: str) -> RewardValue:
         files = {name: str(task.columns[name]) for name in self.columns}
         return self.score(task, self.sandbox.run({**files, self.file: program}))
@@ -119,11 +123,11 @@ class CompiledTests(ProgramReward):
         test = ProgramSandbox(
             (f"./{EXECUTABLE}",), time_limit=self.time_limit, backend=self.compiler.backend
         )
-        runs = (test.run({EXECUTABLE: executable}, case.data) for case in self._cases(task))
-        passed = [
-            run.exit_code == 0 and stripped_lines(run.printed) == stripped_lines(case.output)
-            for run, case in zip(runs, self._cases(task), strict=True)
-        ]
+        passed = list[bool]()
+        for case in self._cases(task):
+            run = test.run({EXECUTABLE: executable}, case.data)
+            is_equal = stripped_lines(run.printed) == stripped_lines(case.output)
+            passed.append(run.exit_code == 0 and is_equal)
         return {"score": share_met(passed), "compiles": 1.0}
 
     def validate_tasks(self, tasks: Sequence[Task]) -> None:

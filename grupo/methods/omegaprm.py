@@ -41,7 +41,7 @@ def omegaprm(
 
 PAPER = Paper(
     title="Improve Mathematical Reasoning in Language Models by Automated Process Supervision",
-    use="Final answers can be checked, and nobody has labelled the steps that lead to them.",
+    use="Final answers can be checked, and the steps that lead to them have no labels.",
     tags=("process-reward", "reward", "tree"),
     checked=("golden", "properties", "run"),
     catalogue=("omegaprm",),

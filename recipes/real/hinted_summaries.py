@@ -21,7 +21,6 @@ are the upper bound, which must exceed no keywords first.
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from statistics import fmean
 
 from grupo import CausalLM, Evaluation, Recipe
 from grupo.compare.table_formats import markdown
@@ -32,13 +31,12 @@ from grupo.methods.sft import sft
 from grupo.models.lora import Lora
 from grupo.pipeline import Pipeline, Stage
 from grupo.rewards import ChatEndpoint, Downstream, LocalModel, RougeL
-from grupo.rewards.base import answer_rollout
 from grupo.rewards.judges import ChatModel
 from grupo.rollouts.evaluate import SuccessCriterion
-from grupo.util.event_loop import run_coroutine
 from grupo.util.importing import load_module_file
 
 PACKAGES = load_module_file(Path(__file__).with_name("debian_packages.py"))
+HINT_SCORES = load_module_file(Path(__file__).with_name("hint_scores.py"))
 MODEL = "smollm2"
 HELD_OUT, TRAINED = 100, 2_000  # packages
 EXTRACT = "Extract the keywords of this text, separated by semicolons: "
@@ -106,25 +104,8 @@ PIPELINE = pipeline(local())
 def mean_rouge(
     frozen: ChatModel, tasks: Sequence[Task], hint: Callable[[Task], str], prompt: str = ANSWER
 ) -> float:
-    """The mean ROUGE-L of the frozen model's summaries.
-
-    Args:
-        frozen: The model that summarises.
-        tasks: The tasks.
-        hint: The keywords of a task.
-        prompt: The model's prompt.
-
-    Raises:
-        JudgeError: The model did not reply.
-    """
-    reward = Downstream(frozen, prompt, RougeL())
-    scores = list[float]()
-    for task in tasks:
-        (value,) = run_coroutine(reward(task, [answer_rollout(task, hint(task))]))
-        if not isinstance(value, float):
-            raise value if isinstance(value, Exception) else TypeError(value)
-        scores.append(value)
-    return fmean(scores)
+    """The mean ROUGE-L of the frozen model's summaries with hints in its prompt."""
+    return HINT_SCORES.mean_score(Downstream(frozen, prompt, RougeL()), tasks, hint)
 
 
 def main(model: str = MODEL) -> None:

@@ -11,7 +11,6 @@ python recipes/real/hinted_sums.py               # what right and wrong hints ch
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from random import Random
-from statistics import fmean
 
 from grupo import Adam, CausalLM, Evaluation, Recipe
 from grupo.compare.table_formats import markdown
@@ -19,13 +18,12 @@ from grupo.core.types import Task
 from grupo.envs import RewardTerm, SingleTurn
 from grupo.methods.grpo import grpo
 from grupo.rewards import ChatEndpoint, Downstream, NumberWithin
-from grupo.rewards.base import answer_rollout
 from grupo.rollouts.evaluate import SuccessCriterion
 from grupo.tasks import parse_task_source
-from grupo.util.event_loop import run_coroutine
 from grupo.util.importing import load_module_file
 
 ANSWERS = load_module_file(Path(__file__).with_name("answers.py"))
+HINT_SCORES = load_module_file(Path(__file__).with_name("hint_scores.py"))
 RIGHT_NUMBER = NumberWithin(extract=ANSWERS.last_number)
 CLOSED = ChatEndpoint("model", "http://127.0.0.1:8000/v1", temperature=0.0, max_tokens=12)
 PROMPT = "{question}\nHint: {completion}"
@@ -52,24 +50,8 @@ RECIPE = Recipe(
 
 
 def share_right(tasks: Sequence[Task], prompt: str, hint: Callable[[Task], str]) -> float:
-    """The share of questions that the closed model answers rightly.
-
-    Args:
-        tasks: The questions.
-        prompt: The closed model's prompt.
-        hint: The hint for a question.
-
-    Raises:
-        JudgeError: The model did not reply.
-    """
-    reward = Downstream(CLOSED, prompt, RIGHT_NUMBER)
-    scores = list[float]()
-    for task in tasks:
-        (value,) = run_coroutine(reward(task, [answer_rollout(task, hint(task))]))
-        if not isinstance(value, float):
-            raise value if isinstance(value, Exception) else TypeError(value)
-        scores.append(value)
-    return fmean(scores)
+    """The share of questions that the closed model answers rightly with hints in its prompt."""
+    return HINT_SCORES.mean_score(Downstream(CLOSED, prompt, RIGHT_NUMBER), tasks, hint)
 
 
 def main() -> None:

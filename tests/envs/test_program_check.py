@@ -9,6 +9,7 @@ from grupo.core.types import Task
 from grupo.envs import GLPSOL, CompiledTests, Optimum, ProgramCheck
 from grupo.envs.linear_programs import optimal_value
 from grupo.envs.tools import ProgramRun, ProgramSandbox
+from grupo.rewards.by_column import task_validators
 from grupo.util.errors import ConfigError
 from tests.helpers.judged import rollout
 
@@ -207,6 +208,19 @@ def test_a_basic_solution_that_is_not_optimal_has_no_value(status):
 def test_a_task_without_an_optimum_is_refused(optimum):
     with pytest.raises(ConfigError, match="Allowed: the optimal value, a finite number"):
         Optimum()(Task("t", "", columns={"optimum": optimum}), ProgramRun(0))
+
+
+def test_tasks_without_an_optimum_are_refused_before_the_run():
+    reward = ProgramCheck(GLPSOL, "model.lp", Optimum())
+    validators = [x for x in task_validators(reward) if isinstance(x, Optimum)]
+    with pytest.raises(ConfigError, match="Allowed: the optimal value, a finite number"):
+        validators[0].validate_tasks([PLAN, Task("t", "")])
+
+
+@pytest.mark.parametrize("names", [{"file": "a/b"}, {"file": ".."}, {"columns": ("a/b",)}])
+def test_a_file_in_another_folder_is_refused(names):
+    with pytest.raises(ConfigError, match=r"^ProgramCheck: .*Allowed: the name of a file"):
+        ProgramCheck(GLPSOL, **{"file": "model.lp", **names})
 
 
 @needs("gcc")

@@ -83,7 +83,8 @@ class ProgramSandbox:
 
     The program sees /usr read-only and a temporary folder with its input files, and no network. It
     may start processes, as compilers do; they are counted and end with it. Its result is what it
-    printed, its exit code and its declared output files. Equal runs are made once, for the last 64.
+    printed, its exit code and its declared output files. Equal runs are made once, for the last
+    64. A run that was stopped at a limit is made again.
 
     Each process has the address space `memory_mib`, and where a cgroup can be had all share this
     memory. AddressSanitizer reserves terabytes of addresses, and therefore does not start.
@@ -114,7 +115,7 @@ class ProgramSandbox:
         if not self.command:
             raise ConfigError("ProgramSandbox.command: (). Allowed: a program and its arguments.")
         for name in self.outputs:
-            _check_name("outputs", name)
+            check_file_name("ProgramSandbox.outputs", name)
 
     def run(self, files: Mapping[str, str | bytes], text: str = "") -> ProgramRun:
         """The result of the program.
@@ -127,11 +128,14 @@ class ProgramSandbox:
             ConfigError: The program or every backend is missing, or a name has a folder.
         """
         for name in files:
-            _check_name("files", name)
+            check_file_name("ProgramSandbox.files", name)
         encoded = {
             name: data.encode() if isinstance(data, str) else data for name, data in files.items()
         }
-        return _run(self, tuple(sorted(encoded.items())), text)
+        try:
+            return _run(self, tuple(sorted(encoded.items())), text)
+        except _StoppedError as error:
+            return ProgramRun(None, message=str(error))
 
     def check(self) -> None:
         """Raises `ConfigError` where no backend works or the program is missing."""
@@ -141,6 +145,10 @@ class ProgramSandbox:
     @property
     def _limits(self) -> ProgramLimits:
         return ProgramLimits(self.time_limit, self.memory_mib, self.disk_mib, self.processes)
+
+
+class _StoppedError(Exception):
+    """A program was stopped at a limit; as an error, because the cache keeps results alone."""
 
 
 @lru_cache(maxsize=CACHED_RUNS)
@@ -160,7 +168,7 @@ def _run(sandbox: ProgramSandbox, files: tuple[tuple[str, bytes], ...], text: st
         printed, errors = (base64.b64decode(x).decode(errors="replace") for x in result["texts"])
         outputs = {name: base64.b64decode(data) for name, data in result["outputs"].items()}
     except (ValueError, TypeError, KeyError):
-        return ProgramRun(None, message=line[:200] or "(it left no result)")
+        raise _StoppedError(line[:200] or "(it left no result)") from None
     if is_missing:
         where = f" It belongs to {sandbox.package}." if sandbox.package else ""
         raise ConfigError(
@@ -169,10 +177,7 @@ def _run(sandbox: ProgramSandbox, files: tuple[tuple[str, bytes], ...], text: st
     return ProgramRun(result["code"], printed, errors, outputs)
 
 
-def _check_name(field_name: str, name: str) -> None:
-    """Raises `ConfigError` for a name that is not that of a file in the temporary folder."""
+def check_file_name(place: str, name: str) -> None:
+    """Raise `ConfigError`, beginning with `place`, for a name that no file in a folder has."""
     if "/" in name or name in (".", "..") or "\0" in name or not name:
-        raise ConfigError(
-            f"ProgramSandbox.{field_name}: {name[:80]!r}. Allowed: the name of a file, without a"
-            " folder."
-        )
+        raise ConfigError(f"{place}: {name[:80]!r}. Allowed: the name of a file, without a folder.")

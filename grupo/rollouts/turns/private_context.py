@@ -49,7 +49,7 @@ async def answer_to_prompt(
     prompt: Observation,
     inner: TurnStrategy,
 ) -> Rollout:
-    """The rollout with an answer to the observation that was generated after another prompt.
+    """Adds the observation to the rollout, with an answer that is generated after `prompt` instead.
 
     The answer is marked as `off_context`.
 
@@ -73,11 +73,11 @@ async def answer_in_new_context(
     prompt: Observation,
     inner: TurnStrategy,
 ) -> Rollout:
-    """The rollout with an answer before which the policy reads only a prompt.
+    """Adds the observation to the rollout, with an answer that is generated after `prompt` alone.
 
     The policy reads neither the observation nor the earlier turns, which stay in the rollout. The
-    answer remains a sample of the policy: its response keeps the tokens of the prompt that it was
-    generated after. When the rollout is trained on, each such turn is a row of the batch.
+    response keeps the tokens of `prompt`. Training therefore evaluates the answer in the context in
+    which it was sampled, and each such turn is a row of the batch.
 
     Args:
         actor: Generates the answer.
@@ -107,7 +107,7 @@ def replace_answer(before: Rollout, first: Rollout, revision: Rollout) -> Rollou
     start = len(before.turns)
     observation, answered = first.turns[start]
     (_, response), *rest = revision.turns[start:]
-    context = {  # how the turn of `first` began, which an answer after another prompt cannot know
+    context = {  # what came before the answer, which is that of `first`
         "observation": answered.observation,
         "resets_context": answered.resets_context,
         "rewrites_history": answered.rewrites_history,

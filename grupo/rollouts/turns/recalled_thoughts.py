@@ -38,22 +38,22 @@ class RecalledThoughts:
     `Rollout.notes`. The memory is computed from all notes, in order.
 
     The turn reads the thoughts that are most similar to its observation, the most similar one last.
-    The similarity of two texts is the cosine of their vectors, which `embed` computes. Only
-    thoughts in the cells of the observation are compared (locality-sensitive hashing,
-    `grupo.core.thought_memory.ThoughtMemory`).
+    The similarity of two texts is the cosine of their vectors, which `embed` computes. Thoughts are
+    kept in cells by locality-sensitive hashing (`grupo.core.thought_memory.ThoughtMemory`), and a
+    recall compares those in the `probes` cells that are nearest to the observation.
 
     This strategy does not suit environments in which a later turn needs the whole first
     observation, such as the rules of a game.
 
     The usage counts lines that the policy wrote (`memory/thoughts`), thoughts that a new one
     replaced (`memory/merged`), thoughts that were removed (`memory/forgotten`) and recalled ones
-    (`memory/recalled`). After the first turn of a rollout, `memory/no_thought` counts turns without
-    a new thought, and `memory/nothing_recalled` counts turns without a recalled one.
+    (`memory/recalled`). From the second turn on, `memory/no_thought` counts turns without a line of
+    the policy, and `memory/nothing_recalled` counts turns without a recalled thought.
 
     Args:
         count: Largest number of recalled thoughts.
-        cells: Number of cells: 1, or an even number, as each direction of the hash has a cell on
-            either side. With 1, a recall compares all thoughts.
+        cells: Number of cells: 1, or an even number: the hash has cells / 2 random directions, and
+            each direction and its opposite is a cell. With 1, a recall compares all thoughts.
         probes: Number of cells that a recall reads. With fewer than `cells`, a recall may miss
             similar thoughts.
         cell_size: Largest number of thoughts in a cell. The oldest ones beyond it are forgotten.
@@ -167,8 +167,8 @@ PAPER = Paper(
     source=Source(
         "third_party",
         "arXiv:2311.08719, abstract; emergentmind.com/papers/2311.08719, a summary: cells by"
-        " locality-sensitive hashing, thoughts as relations of two entities; the hash is the"
-        " catalogue's row",
+        " locality-sensitive hashing, thoughts as relations of two entities; the kind of"
+        " hash is that of the catalogue's row",
     ),
     deviations=(
         "A thought is any line that the policy writes, not a relation of two entities.",

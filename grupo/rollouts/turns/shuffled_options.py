@@ -32,8 +32,8 @@ class ShuffledOptions:
 
     If several options have the most votes, the one that got the first of these votes wins. If no
     attempt names an option, the first attempt is returned. A prompt without options is answered
-    once, and the usage `options/missing` counts it. The answer of every turn is marked as not
-    sampled, because a vote may choose it: no loss takes its ratio.
+    once, and the usage `options/missing` counts it. Each answer, also one without a vote, is marked
+    as not sampled, so that no loss reads a ratio of new to old probability for it.
 
     Args:
         n: Number of attempts at the turn.
@@ -105,7 +105,8 @@ def option_orders(num_options: int, count: int, rng: Random) -> list[tuple[int, 
 PAPER = Paper(
     title="Can Generalist Foundation Models Outcompete Special-Purpose Tuning? Case Study in "
     "Medicine",
-    use="Questions with options: SimilarExamples(…, inner=ShuffledOptions(5)) is the method.",
+    use="Questions with options. The whole method of the paper is SimilarExamples(…,"
+    " inner=ShuffledOptions(5)).",
     tags=("hints", "exploration"),
     kind="evaluation",
     catalogue=("medprompt",),
@@ -116,7 +117,7 @@ PAPER = Paper(
         "Examples are the nearest by BM25 instead of an embedding model.",
     ),
     missing=(
-        "A comparison on a pretrained model; docs/answer_time.md has eight of its answers.",
+        "A comparison on a pretrained model: docs/answer_time.md has eight answers and no test.",
         "Chains of thought in the examples, unless a CollectStage with rows=solved collects them"
         " before the evaluation.",
     ),

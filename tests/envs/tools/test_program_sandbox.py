@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from grupo.envs.tools import ProgramSandbox
+from grupo.envs.tools import ProgramSandbox, program_sandbox
 from grupo.envs.tools.backends import Bubblewrap, Gvisor, ProgramLimits
 from grupo.envs.tools.backends import bubblewrap as bubblewrap_module
 from grupo.util.errors import ConfigError
@@ -108,6 +108,14 @@ def test_equal_runs_are_made_once():
 
 def test_an_exit_code_127_is_a_result():
     assert shell("exit 127").run({}).exit_code == 127
+
+
+def test_a_run_that_was_stopped_is_made_again(monkeypatch):
+    sandbox = shell("echo done")
+    with monkeypatch.context() as patch:
+        patch.setattr(program_sandbox, "run_program", lambda *arguments: "(stopped after 10.0 s)")
+        assert sandbox.run({}).message == "(stopped after 10.0 s)"
+    assert sandbox.run({}).printed == "done\n"
 
 
 def test_a_missing_program_is_named_with_its_package():
